@@ -1,0 +1,26 @@
+'use strict'
+
+// Text that the native side can always read. JSON.stringify writes half of a surrogate pair as an escape that is no
+// character in any encoding, and the addon's parser rightly refuses it; a path or name with one becomes what Node's own
+// file calls make of it, U+FFFD. Fails as JSON.stringify does: on cycles and BigInt, which no caller of it passes.
+
+/**
+ * @param {string} text
+ * @returns {string} the text with U+FFFD for each half of a surrogate pair
+ */
+function wellFormed(text) {
+  return Buffer.from(text, 'utf8').toString('utf8')
+}
+
+/**
+ * @param {unknown} value
+ * @returns {string}
+ */
+function toJson(value) {
+  const json = JSON.stringify(value)
+  // Looking at the result is cheaper than a replacer on every value; a name that only looks like an escape costs time.
+  if (!json.includes('\\ud')) return json
+  return JSON.stringify(value, (_key, part) => (typeof part === 'string' ? wellFormed(part) : part))
+}
+
+module.exports = { toJson, wellFormed }
