@@ -24,7 +24,7 @@ export interface ChildOptions {
   nodeOptions?: string[]
 }
 
-/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- the bodies decide what they send */
+// The bodies decide what they send.
 export type Message = any
 
 export interface ChildResult {
