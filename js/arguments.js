@@ -134,7 +134,8 @@ function requirePaths(value, name) {
  * @returns {Record<string, unknown>}
  */
 function requireObject(value, name) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidType(name, 'of type object', value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidType(name, 'of type object', value)
   return /** @type {Record<string, unknown>} */ (value)
 }
 

@@ -1,0 +1,17 @@
+'use strict'
+
+// The one implementation of the package; index.mjs hands on the same objects, so no class exists twice. Loading fails
+// with ERR_NATIVE_BINDING where the addon cannot be loaded. Source of the list: contract/surface.md.
+
+const errors = require('./js/errors')
+
+module.exports = {
+  ...require('./js/mirror'),
+  ...require('./js/tree'),
+  ...require('./js/git'),
+  ...require('./js/paths'),
+  ...require('./js/failures'),
+  ContainedExecutionCleanupUnconfirmedError: errors.ContainedExecutionCleanupUnconfirmedError,
+  ContainedExecutionFailureError: errors.ContainedExecutionFailureError,
+  FileCheckpointDiagnosticError: errors.FileCheckpointDiagnosticError,
+}

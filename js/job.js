@@ -1,0 +1,137 @@
+'use strict'
+
+// Runs one job of the addon and makes a promise of it: progress, hooks and the caller's signal included. Every way out
+// waits for the addon's last event, so a promise that has settled has nothing left behind it. Fails with the error the
+// failure record stands for; with the very value that a hook or `onProgress` threw; with `signal.reason`. A cleanup
+// that could not be confirmed wins over all of these, because something may still be on the disk.
+
+const { AsyncResource } = require('node:async_hooks')
+
+const binding = require('./binding')
+const { fromRecord, internalError } = require('./errors')
+const { toJson } = require('./json')
+
+/**
+ * @typedef {import('../index.js').MirrorProgress} MirrorProgress
+ * @typedef {import('./binding.js').NativeJob} NativeJob
+ * @typedef {import('./errors.js').FailureRecord} FailureRecord
+ */
+
+/**
+ * @typedef {{ type: 'progress', progress: MirrorProgress }
+ *   | { type: 'hook', id: number, name: string, arguments: unknown[] }
+ *   | { type: 'done', value?: any, failure?: FailureRecord }} JobEvent
+ */
+
+/**
+ * @typedef {object} JobResult
+ * @property {any} value of the last event
+ * @property {NativeJob} job
+ */
+
+/**
+ * @typedef {object} JobOptions
+ * @property {AbortSignal} [signal]
+ * @property {(progress: MirrorProgress) => void} [onProgress] what it throws calls the job off
+ * @property {Record<string, (...values: any[]) => Promise<unknown>>} [hooks] what they reject with fails the job
+ * @property {(result: JobResult, reason: unknown) => Promise<void>} [discard] undoes a job that was finished before it
+ *   could be stopped
+ */
+
+/**
+ * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep'} kind
+ * @param {Record<string, unknown>} request
+ * @param {JobOptions} [options]
+ * @returns {Promise<JobResult>}
+ */
+function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {}) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason)
+      return
+    }
+
+    /** @type {NativeJob | undefined} */
+    let job
+    /** @type {{ reason: unknown } | undefined} */
+    let calledOff
+    let ended = false
+    /** @type {unknown[]} */
+    const thrown = []
+
+    /** @param {unknown} reason */
+    const callOff = (reason) => {
+      if (calledOff !== undefined || ended) return
+      calledOff = { reason }
+      job?.cancel()
+    }
+    const onAbort = () => callOff(signal?.reason)
+
+    /** @param {MirrorProgress} progress */
+    const report = (progress) => {
+      if (onProgress === undefined || calledOff !== undefined) return
+      try {
+        onProgress(progress)
+      } catch (error) {
+        callOff(error)
+      }
+    }
+
+    /** @param {Extract<JobEvent, { type: 'hook' }>} event */
+    const runHook = async (event) => {
+      let response
+      try {
+        const value = await hooks[event.name](...event.arguments)
+        response = { value: value ?? null }
+      } catch (error) {
+        response = { failed: thrown.push(error) - 1 }
+      }
+      if (!ended) job?.answer(event.id, toJson(response))
+    }
+
+    /** @param {Extract<JobEvent, { type: 'done' }>} event */
+    const end = async (event) => {
+      ended = true
+      signal?.removeEventListener('abort', onAbort)
+      const result = { value: event.value, job: /** @type {NativeJob} */ (job) }
+      if (event.failure !== undefined) {
+        const failure = fromRecord(event.failure, { thrown, calledOff })
+        if (calledOff === undefined || event.failure.kind === 'cleanup') throw failure
+        throw calledOff.reason
+      }
+      if (calledOff === undefined) return result
+      await discard?.(result, calledOff.reason)
+      throw calledOff.reason
+    }
+
+    /** @param {string} text */
+    const notify = (text) => {
+      /** @type {JobEvent} */
+      const event = JSON.parse(text)
+      switch (event.type) {
+        case 'progress':
+          report(event.progress)
+          break
+        case 'hook':
+          runHook(event).catch(callOff)
+          break
+        case 'done':
+          end(event).then(resolve, reject)
+          break
+        default:
+          callOff(internalError(`the addon sent an event that is not known here, please report it: ${text}`))
+      }
+    }
+
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      // Events arrive from a thread of the addon, where the caller's AsyncLocalStorage context is not known.
+      job = binding.startJob(kind, toJson(request), AsyncResource.bind(notify))
+    } catch (error) {
+      signal?.removeEventListener('abort', onAbort)
+      reject(error)
+    }
+  })
+}
+
+module.exports = { runJob }
