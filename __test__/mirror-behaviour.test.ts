@@ -1,0 +1,895 @@
+// What a mirror is to its caller: the handle and its lease, the with-form, the test seams, cleanup, deadlines, signals,
+// progress, times, flushing, the temp directory, what was left out, and the sweep of abandoned roots.
+
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+import {
+  ContainedExecutionCleanupUnconfirmedError,
+  ContainedExecutionFailureError,
+  FileCheckpointDiagnosticError,
+  describeContainedExecutionMirror,
+  prepareContainedExecutionMirror,
+  prepareContainedExecutionMirrorForTests,
+  sweepAbandonedMirrors,
+  validateContainedExecutionMirrorLease,
+  withContainedExecutionMirror,
+  withContainedExecutionMirrorForTests,
+  type ContainedExecutionMirrorHandle,
+  type MirrorProgress,
+} from '../index.mjs'
+import { runChild, startChild } from './support/child'
+import { pathsOf, treeHashOf } from './support/reference'
+import { refusal, thrownBy } from './support/refusal'
+import {
+  buildTree,
+  createWorkspace,
+  directory,
+  fifo,
+  file,
+  generousLimits,
+  gitDirectory,
+  isRoot,
+  symlink,
+  type TreeNode,
+  type Workspace,
+} from './support/workspace'
+
+async function workspaceWith(...nodes: TreeNode[]): Promise<Workspace> {
+  const workspace = createWorkspace()
+  await buildTree(workspace, nodes)
+  return workspace
+}
+
+describe('the handle', () => {
+  it('has exactly four enumerable keys and can be disposed of', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    expect(Object.keys(mirror)).toEqual(['hostMirrorRoot', 'guestWorkspacePath', 'backend', 'cleanup'])
+    expect(Reflect.ownKeys(mirror).filter((key) => typeof key === 'string')).toEqual(Object.keys(mirror))
+    expect(mirror.guestWorkspacePath).toBe(workspace.source)
+    expect(mirror.backend).toBe('file_copy')
+    expect(path.dirname(mirror.hostMirrorRoot)).toBe(workspace.temp)
+    expect(path.basename(mirror.hostMirrorRoot)).toMatch(/^belay-contained-mirror-[A-Za-z0-9]{6}$/)
+    const symbol = Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')
+    const dispose = (mirror as unknown as Record<symbol, () => Promise<void>>)[symbol]
+    await dispose?.call(mirror)
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('is 0700 whatever the umask and the mode of the source are', async () => {
+    const workspace = await workspaceWith(file('a', 'x', '0666'), directory('d', '0777'))
+    fs.chmodSync(workspace.source, 0o755)
+    const previous = process.umask(0o077)
+    try {
+      const mirror = await prepareContainedExecutionMirror(workspace.options())
+      expect(fs.lstatSync(mirror.hostMirrorRoot).mode & 0o7777).toBe(0o700)
+      expect(fs.lstatSync(path.join(mirror.hostMirrorRoot, 'a')).mode & 0o7777).toBe(0o666)
+      expect(fs.lstatSync(path.join(mirror.hostMirrorRoot, 'd')).mode & 0o7777).toBe(0o777)
+      await mirror.cleanup()
+    } finally {
+      process.umask(previous)
+    }
+  })
+
+  it('never carries set-id and sticky bits across', async () => {
+    const workspace = await workspaceWith(file('suid', 'x', '6755'), directory('sticky', '1777'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    expect(fs.lstatSync(path.join(mirror.hostMirrorRoot, 'suid')).mode & 0o7777).toBe(0o755)
+    expect(fs.lstatSync(path.join(mirror.hostMirrorRoot, 'sticky')).mode & 0o7777).toBe(0o777)
+    await mirror.cleanup()
+  })
+
+  it('removes what a command left in the mirror, unwritable folders and links outwards included', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    const locked = path.join(mirror.hostMirrorRoot, 'locked/in')
+    fs.mkdirSync(locked, { recursive: true })
+    fs.writeFileSync(path.join(locked, 'f'), 'x')
+    fs.symlinkSync(workspace.outside, path.join(mirror.hostMirrorRoot, 'locked/out'))
+    execFileSync('mkfifo', [path.join(mirror.hostMirrorRoot, 'pipe')])
+    fs.chmodSync(locked, 0o000)
+    fs.chmodSync(path.dirname(locked), 0o500)
+    await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+    expect(fs.readdirSync(workspace.outside)).toEqual(['o.txt'])
+    expect(fs.statSync(workspace.outside).mode & 0o777).toBe(0o755)
+  })
+})
+
+describe('the lease', () => {
+  async function leased() {
+    const workspace = await workspaceWith(file('a'), directory('.control'))
+    const control = path.join(workspace.source, '.control')
+    const mirror = await prepareContainedExecutionMirror(workspace.options({ controlPlaneRoots: [control] }))
+    const expected = { sourceRoot: workspace.source, protectedRoots: [control] }
+    return { workspace, control, mirror, expected }
+  }
+
+  it('holds for this very object, its source and its protected roots in any spelling', async () => {
+    const { workspace, control, mirror, expected } = await leased()
+    const alias = path.join(workspace.base, 'alias')
+    fs.symlinkSync('src', alias)
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(true)
+    expect(validateContainedExecutionMirrorLease(mirror, { ...expected, sourceRoot: alias })).toBe(true)
+    for (const protectedRoots of [[`${control}/`], [control, control], [path.join(alias, '.control')]]) {
+      expect(validateContainedExecutionMirrorLease(mirror, { ...expected, protectedRoots })).toBe(true)
+    }
+    await mirror.cleanup()
+  })
+
+  it('does not hold for a copy, another source or another set of protected roots', async () => {
+    const { workspace, control, mirror, expected } = await leased()
+    expect(validateContainedExecutionMirrorLease({ ...mirror }, expected)).toBe(false)
+    expect(validateContainedExecutionMirrorLease(Object.create(mirror), expected)).toBe(false)
+    expect(validateContainedExecutionMirrorLease(mirror, { ...expected, sourceRoot: workspace.outside })).toBe(false)
+    for (const protectedRoots of [[], [workspace.outside], [control, workspace.outside]]) {
+      expect(validateContainedExecutionMirrorLease(mirror, { ...expected, protectedRoots })).toBe(false)
+    }
+    await mirror.cleanup()
+  })
+
+  it.each(['hostMirrorRoot', 'guestWorkspacePath', 'backend'] as const)(
+    'does not hold when %s was changed',
+    async (field) => {
+      const { mirror, expected } = await leased()
+      const changed = mirror as unknown as Record<string, unknown>
+      const original = changed[field]
+      changed[field] = '/elsewhere'
+      expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+      changed[field] = original
+      expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(true)
+      await mirror.cleanup()
+    },
+  )
+
+  it('ends at the moment in which cleanup is called', async () => {
+    const { mirror, expected } = await leased()
+    const cleaning = mirror.cleanup()
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+    await cleaning
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+  })
+
+  it('is not there for anything that is no handle', () => {
+    const expected = { sourceRoot: '/', protectedRoots: [] }
+    for (const value of [null, undefined, 7, 'mirror', {}, []]) {
+      expect(validateContainedExecutionMirrorLease(value as unknown as ContainedExecutionMirrorHandle, expected)).toBe(
+        false,
+      )
+    }
+  })
+})
+
+describe('withContainedExecutionMirror', () => {
+  it('gives what the operation gave and always cleans up', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const result = await withContainedExecutionMirror(workspace.options(), async (mirror) =>
+      pathsOf(mirror.hostMirrorRoot),
+    )
+    expect(result).toEqual(['a'])
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('rejects with what the operation threw, the same object', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const reason = new RangeError('from the operation')
+    const operation = async (): Promise<never> => {
+      throw reason
+    }
+    expect(await refusal(withContainedExecutionMirror(workspace.options(), operation))).toBe(reason)
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('does not call the operation when preparing fails', async () => {
+    const workspace = await workspaceWith(fifo('p'))
+    let called = false
+    const operation = async (): Promise<void> => {
+      called = true
+    }
+    const error = await refusal(withContainedExecutionMirror(workspace.options(), operation))
+    expect(error.code).toBe('file_checkpoint_unsupported_node')
+    expect(called).toBe(false)
+  })
+
+  it('lets a failed cleanup win over a failed operation', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const removal = new Error('removal')
+    const error = await refusal(
+      withContainedExecutionMirrorForTests(
+        workspace.options(),
+        async () => {
+          throw new Error('operation')
+        },
+        {
+          removeRoot: async () => {
+            throw removal
+          },
+        },
+      ),
+    )
+    expect(error).toBeInstanceOf(ContainedExecutionCleanupUnconfirmedError)
+    expect(error.cause).toBe(removal)
+    expect(workspace.leftovers()).toEqual([path.basename(error.mirrorRoot as string)])
+  })
+})
+
+describe('test seams', () => {
+  it('are called in order, awaited, with exact arguments', async () => {
+    const workspace = await workspaceWith(file('a', 'hello'), file('d/empty', ''), symlink('l', 'a'))
+    fs.symlinkSync('src', path.join(workspace.base, 'alias'))
+    const root = path.join(workspace.temp, 'made-by-the-test')
+    const calls: unknown[][] = []
+    let running = 0
+    const seam =
+      <T>(name: string, value: T) =>
+      async (...parameters: unknown[]): Promise<T> => {
+        expect(running).toBe(0)
+        running += 1
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        calls.push([name, ...parameters])
+        running -= 1
+        return value
+      }
+    const mirror = await prepareContainedExecutionMirrorForTests(
+      workspace.options({ sourceRoot: path.join(workspace.base, 'alias') }),
+      {
+        makeTempRoot: async () => {
+          fs.mkdirSync(root)
+          fs.chmodSync(root, 0o755)
+          return seam('makeTempRoot', root)()
+        },
+        removeRoot: async (given) => {
+          fs.rmSync(given, { recursive: true })
+          return seam('removeRoot', undefined)(given)
+        },
+        afterSnapshotCaptured: seam('afterSnapshotCaptured', undefined),
+        beforeCopyOpen: seam('beforeCopyOpen', undefined),
+        afterCopyRead: seam('afterCopyRead', undefined),
+      },
+    )
+    expect(mirror.hostMirrorRoot).toBe(root)
+    expect(fs.lstatSync(root).mode & 0o7777).toBe(0o700)
+    const [a, empty] = [path.join(workspace.source, 'a'), path.join(workspace.source, 'd/empty')]
+    expect(calls).toEqual([
+      ['makeTempRoot'],
+      ['afterSnapshotCaptured'],
+      ['beforeCopyOpen', a],
+      ['afterCopyRead', a, 5, 5],
+      ['beforeCopyOpen', empty],
+    ])
+    await mirror.cleanup()
+    expect(calls.slice(5)).toEqual([['removeRoot', root]])
+  })
+
+  it('afterCopyRead counts within the file and sees all of it', async () => {
+    const size = 3 * 1024 ** 2 + 17
+    const workspace = createWorkspace()
+    await buildTree(workspace, [{ path: 'big', type: 'file', repeat: { byte: 9, length: size } }, file('c', 'abc')])
+    const totals: Record<string, number> = {}
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
+      afterCopyRead: async (sourcePath, bytesRead, totalBytes) => {
+        expect(bytesRead).toBeGreaterThan(0)
+        totals[sourcePath] = (totals[sourcePath] ?? 0) + bytesRead
+        expect(totalBytes).toBe(totals[sourcePath])
+      },
+    })
+    expect(totals).toEqual({ [path.join(workspace.source, 'big')]: size, [path.join(workspace.source, 'c')]: 3 })
+    await mirror.cleanup()
+  })
+
+  it.each(['makeTempRoot', 'now', 'afterSnapshotCaptured', 'beforeCopyOpen', 'afterCopyRead'] as const)(
+    'what %s throws is what the promise rejects with, and nothing is left',
+    async (name) => {
+      const workspace = await workspaceWith(file('a'))
+      const reason = new Error(`from ${name}`)
+      const hook = (): never => {
+        throw reason
+      }
+      expect(await refusal(prepareContainedExecutionMirrorForTests(workspace.options(), { [name]: hook }))).toBe(reason)
+      expect(workspace.leftovers()).toEqual([])
+    },
+  )
+
+  it.each([
+    ['makeTempRoot', async () => 7],
+    ['makeTempRoot', async () => 'relative'],
+    ['makeTempRoot', async () => '/nul\0'],
+    ['now', () => 'noon'],
+    ['now', () => Number.NaN],
+    ['now', async () => 1],
+  ])('a %s that gives the wrong thing is a typed error, and nothing is left', async (name, hook) => {
+    const workspace = await workspaceWith(file('a'))
+    const error = await refusal(prepareContainedExecutionMirrorForTests(workspace.options(), { [name]: hook }))
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.code).toMatch(/^ERR_INVALID_/)
+    expect(error.message).toContain(name)
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('a makeTempRoot that names a missing folder is the system error', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        makeTempRoot: async () => path.join(workspace.temp, 'missing'),
+      }),
+    )
+    expect(error.code).toBe('ENOENT')
+  })
+
+  it('a source that changes between snapshot and copy is refused', async () => {
+    const workspace = await workspaceWith(file('a'), file('b'))
+    const changed = path.join(workspace.source, 'b')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        afterSnapshotCaptured: async () => fs.appendFileSync(changed, 'y'),
+      }),
+    )
+    expect(error).toBeInstanceOf(ContainedExecutionFailureError)
+    expect(error).toMatchObject({ code: 'contained_execution_source_changed', phase: 'mirror', relativePath: 'b' })
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('a file that grows past a limit while it is copied is a quota failure first', async () => {
+    const workspace = await workspaceWith(file('a', 'x'.repeat(100)))
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(
+        workspace.options({ limits: { ...generousLimits, maxSourceBytes: 150 } }),
+        {
+          afterCopyRead: async (sourcePath, _read, total) =>
+            void (total === 100 && fs.appendFileSync(sourcePath, 'y'.repeat(100))),
+        },
+      ),
+    )
+    expect(error).toBeInstanceOf(FileCheckpointDiagnosticError)
+    expect(error).toMatchObject({ message: 'file_checkpoint_quota_exceeded', limit: 150, relativePath: 'a' })
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('a file that becomes a link to outside before it is opened is not followed', async () => {
+    const workspace = await workspaceWith(file('d/a'))
+    const victim = path.join(workspace.source, 'd/a')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        beforeCopyOpen: async () => {
+          fs.rmSync(victim)
+          fs.symlinkSync(path.join(workspace.outside, 'o.txt'), victim)
+        },
+      }),
+    )
+    expect(error).toMatchObject({ code: 'contained_execution_source_changed', relativePath: 'd/a' })
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('a folder that becomes a link to outside before its file is opened is not followed', async () => {
+    const workspace = await workspaceWith(file('d/o.txt'))
+    const folder = path.join(workspace.source, 'd')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        beforeCopyOpen: async () => {
+          fs.renameSync(folder, path.join(workspace.base, 'moved'))
+          fs.symlinkSync(workspace.outside, folder)
+        },
+      }),
+    )
+    expect(error.code).toBe('contained_execution_source_changed')
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
+describe('the second reading', () => {
+  it('finds what changed after it was copied', async () => {
+    const workspace = await workspaceWith(file('a', 'first'), file('b', 'later'))
+    const copied = path.join(workspace.source, 'a')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        beforeCopyOpen: async (sourcePath) => {
+          if (sourcePath !== copied) fs.writeFileSync(copied, 'other')
+        },
+      }),
+    )
+    expect(error.code).toBe('contained_execution_source_changed')
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('does not mind a time stamp that changed after the copy', async () => {
+    const workspace = await workspaceWith(file('a', 'first'), file('b', 'later'))
+    const copied = path.join(workspace.source, 'a')
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
+      beforeCopyOpen: async (sourcePath) => {
+        if (sourcePath !== copied) fs.utimesSync(copied, 1, 1)
+      },
+    })
+    expect(treeHashOf(mirror.hostMirrorRoot)).toBe(treeHashOf(workspace.source))
+    await mirror.cleanup()
+  })
+
+  it('finds what was changed in the copy', async () => {
+    const workspace = await workspaceWith(file('a', 'first'), file('b', 'later'))
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        beforeCopyOpen: async (sourcePath) => {
+          const copy = path.join(workspace.temp, workspace.leftovers()[0] as string, 'a')
+          if (sourcePath.endsWith('b')) fs.writeFileSync(copy, 'other')
+        },
+      }),
+    )
+    expect(error.code).toBe('contained_execution_source_changed')
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
+describe('cleanup', () => {
+  it('can be called again, also at the same time', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    await Promise.all([mirror.cleanup(), mirror.cleanup()])
+    await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('can fail and then succeed', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const removal = new Error('busy')
+    let failing = true
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
+      removeRoot: async (root) => {
+        if (failing) throw removal
+        fs.rmSync(root, { recursive: true })
+      },
+    })
+    const error = await refusal(mirror.cleanup())
+    expect(error).toBeInstanceOf(ContainedExecutionCleanupUnconfirmedError)
+    expect(error).toMatchObject({
+      name: 'ContainedExecutionCleanupUnconfirmedError',
+      code: 'contained_execution_cleanup_unconfirmed',
+      phase: 'cleanup',
+      mirrorRoot: mirror.hostMirrorRoot,
+    })
+    expect(error.cause).toBe(removal)
+    const expected = { sourceRoot: workspace.source, protectedRoots: [] }
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+    failing = false
+    await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('is unconfirmed where the root is still there afterwards', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
+      removeRoot: async () => undefined,
+    })
+    expect(await refusal(mirror.cleanup())).toMatchObject({
+      code: 'contained_execution_cleanup_unconfirmed',
+      mirrorRoot: mirror.hostMirrorRoot,
+    })
+  })
+
+  it('that fails after a failed preparation wins, and keeps both errors', async () => {
+    const workspace = await workspaceWith(file('a'), fifo('p'))
+    const removal = new Error('removal')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        removeRoot: async () => {
+          throw removal
+        },
+      }),
+    )
+    expect(error).toBeInstanceOf(ContainedExecutionCleanupUnconfirmedError)
+    expect(error.cause).toBe(removal)
+    expect(error.preparationError).toMatchObject({ code: 'file_checkpoint_unsupported_node', relativePath: 'p' })
+    expect(error.mirrorRoot).toBe(path.join(workspace.temp, workspace.leftovers()[0] as string))
+  })
+})
+
+describe('the deadline', () => {
+  it.each([2, 3, 4])('is now() + prepareTimeoutMs, passed at look %d', async (look) => {
+    const workspace = await workspaceWith(file('a'), file('d/b'))
+    let calls = 0
+    const now = (): number => ((calls += 1) < look ? 1_000 : 1_000 + 50 + 1)
+    const limits = { ...generousLimits, prepareTimeoutMs: 50 }
+    const error = await refusal(prepareContainedExecutionMirrorForTests(workspace.options({ limits }), { now }))
+    expect(error).toBeInstanceOf(FileCheckpointDiagnosticError)
+    expect(error).toMatchObject({
+      name: 'FileCheckpointDiagnosticError',
+      message: 'file_checkpoint_prepare_timeout',
+      diagnostic: 'mirror preparation exceeded deadlineMs=1050',
+    })
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('has not passed while now() stands still', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const limits = { ...generousLimits, prepareTimeoutMs: 1 }
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options({ limits }), { now: () => 1_000 })
+    await mirror.cleanup()
+  })
+})
+
+describe('signal', () => {
+  it('that is aborted already rejects with its reason before anything is created', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const reason = { why: 'before' }
+    const signal = AbortSignal.abort(reason)
+    let made = false
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options({ signal }), {
+        makeTempRoot: async () => {
+          made = true
+          return workspace.temp
+        },
+      }),
+    )
+    expect(error).toBe(reason)
+    expect(made).toBe(false)
+  })
+
+  it.each(['afterSnapshotCaptured', 'beforeCopyOpen', 'afterCopyRead'] as const)(
+    'that is aborted during %s rejects with its reason and leaves nothing',
+    async (name) => {
+      const workspace = await workspaceWith(file('a'), file('b'))
+      const controller = new AbortController()
+      const error = await refusal(
+        prepareContainedExecutionMirrorForTests(workspace.options({ signal: controller.signal }), {
+          [name]: async () => controller.abort(),
+        }),
+      )
+      expect(error).toBe(controller.signal.reason)
+      expect(error.name).toBe('AbortError')
+      expect(workspace.leftovers()).toEqual([])
+    },
+  )
+
+  it('that is aborted after the mirror is there changes nothing', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const controller = new AbortController()
+    const mirror = await prepareContainedExecutionMirror(workspace.options({ signal: controller.signal }))
+    controller.abort()
+    expect(pathsOf(mirror.hostMirrorRoot)).toEqual(['a'])
+    await mirror.cleanup()
+  })
+})
+
+describe('onProgress', () => {
+  it('tells phases in order, whole numbers, and at most ten a second', async () => {
+    const workspace = createWorkspace()
+    for (let folder = 0; folder < 40; folder += 1) {
+      fs.mkdirSync(path.join(workspace.source, `d${folder}`))
+      for (let name = 0; name < 100; name += 1) {
+        fs.writeFileSync(path.join(workspace.source, `d${folder}`, `f${name}`), 'x'.repeat(5000))
+      }
+    }
+    const seen: MirrorProgress[] = []
+    const start = performance.now()
+    const mirror = await prepareContainedExecutionMirror(
+      workspace.options({ onProgress: (progress) => seen.push(progress) }),
+    )
+    await mirror.cleanup()
+    const seconds = Math.ceil((performance.now() - start) / 1000)
+    expect(seen.length).toBeGreaterThan(0)
+    expect(seen.length).toBeLessThanOrEqual(10 * seconds + 1)
+    const order = ['snapshot', 'copy', 'verify', 'dispose']
+    const phases = seen.map(({ phase }) => order.indexOf(phase))
+    expect(phases).not.toContain(-1)
+    expect(phases).toEqual([...phases].sort())
+    for (const progress of seen) {
+      const { phase, entries, bytes, ...totals } = progress
+      for (const count of [entries, bytes, ...Object.values(totals)]) expect(Number.isSafeInteger(count)).toBe(true)
+      expect(Object.keys(totals).every((key) => ['totalEntries', 'totalBytes'].includes(key))).toBe(true)
+      if (phase === 'copy' || phase === 'verify') {
+        expect(totals).toEqual({ totalEntries: 4040, totalBytes: 4000 * 5000 })
+        expect(entries).toBeLessThanOrEqual(4040 * 2)
+      }
+    }
+  })
+
+  it('that throws calls the work off, and nothing is left', async () => {
+    const workspace = createWorkspace()
+    for (let name = 0; name < 2000; name += 1)
+      fs.writeFileSync(path.join(workspace.source, `f${name}`), 'x'.repeat(5000))
+    const reason = new Error('from onProgress')
+    const onProgress = (): never => {
+      throw reason
+    }
+    expect(await refusal(prepareContainedExecutionMirror(workspace.options({ onProgress })))).toBe(reason)
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
+describe('preserveTimes and flush', () => {
+  const past = 1_234_567_890
+
+  async function times(preserveTimes?: boolean): Promise<bigint[][]> {
+    const workspace = await workspaceWith(file('d/a'), file('d/readonly', 'x', '0444'), directory('ro', '0555'))
+    const names = ['d/a', 'd/readonly', 'd', 'ro']
+    for (const name of names) fs.utimesSync(path.join(workspace.source, name), past, past + 0.123456)
+    const mirror = await prepareContainedExecutionMirror(workspace.options({ preserveTimes }))
+    const read = (root: string): bigint[] =>
+      names.map((name) => fs.lstatSync(path.join(root, name), { bigint: true }).mtimeNs)
+    const result = [read(workspace.source), read(mirror.hostMirrorRoot)]
+    await mirror.cleanup()
+    return result
+  }
+
+  it('keeps the times of files and folders by default, to the nanosecond', async () => {
+    const [source, mirror] = await times()
+    expect(mirror).toEqual(source)
+    expect((await times(true))[1]).toEqual(source)
+  })
+
+  it('gives fresh times with preserveTimes: false', async () => {
+    const [, mirror] = await times(false)
+    for (const time of mirror as bigint[]) expect(time).toBeGreaterThan(BigInt(past + 1) * 1_000_000_000n)
+  })
+
+  it('flush: true gives the same mirror', async () => {
+    const workspace = await workspaceWith(file('a'), file('d/b', 'y', '0400'), symlink('l', 'a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options({ flush: true }))
+    expect(treeHashOf(mirror.hostMirrorRoot)).toBe(treeHashOf(workspace.source))
+    await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
+describe('tempDirectory', () => {
+  it('is what os.tmpdir() says at that moment', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const previous = process.env.TMPDIR
+    process.env.TMPDIR = workspace.temp
+    try {
+      const preparation = prepareContainedExecutionMirror(workspace.options({ tempDirectory: undefined }))
+      process.env.TMPDIR = '/nowhere'
+      const mirror = await preparation
+      expect(path.dirname(mirror.hostMirrorRoot)).toBe(workspace.temp)
+      await mirror.cleanup()
+    } finally {
+      if (previous === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = previous
+    }
+  })
+
+  it('that is missing or a file is a system error', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const missing = path.join(workspace.base, 'missing')
+    expect(await refusal(prepareContainedExecutionMirror(workspace.options({ tempDirectory: missing })))).toMatchObject(
+      {
+        code: 'ENOENT',
+      },
+    )
+    const notDirectory = path.join(workspace.outside, 'o.txt')
+    expect(
+      await refusal(prepareContainedExecutionMirror(workspace.options({ tempDirectory: notDirectory }))),
+    ).toMatchObject({ code: 'ENOTDIR' })
+  })
+})
+
+describe('describeContainedExecutionMirror', () => {
+  it('counts what was copied and lists what was left out and why', async () => {
+    const workspace = await workspaceWith(
+      ...gitDirectory('.git'),
+      ...gitDirectory('sub/meta'),
+      ...gitDirectory('bare.git'),
+      file('sub/.git', 'gitdir: meta\n'),
+      file('sub/a', 'four'),
+      file('.control/secret'),
+      symlink('l', 'sub/a'),
+    )
+    const controlPlaneRoots = [path.join(workspace.source, '.control')]
+    const mirror = await prepareContainedExecutionMirror(workspace.options({ controlPlaneRoots }))
+    const report = describeContainedExecutionMirror(mirror)
+    expect(pathsOf(mirror.hostMirrorRoot)).toEqual(['bare.git', 'l', 'sub', 'sub/a'])
+    expect(report).toMatchObject({
+      treeHash: treeHashOf(mirror.hostMirrorRoot),
+      ...{ files: 1, directories: 2, symlinks: 1, bytes: 4 },
+    })
+    expect(Object.keys(report.milliseconds)).toEqual(['snapshot', 'copy', 'verify'])
+    for (const milliseconds of Object.values(report.milliseconds)) expect(milliseconds).toBeGreaterThanOrEqual(0)
+    const skipped = report.skipped.map(({ relativePath, rule }) => `${relativePath} ${rule}`)
+    expect(skipped.filter((text) => !text.startsWith('bare.git'))).toEqual([
+      '.control protected-root',
+      '.git git-metadata',
+      'sub/.git git-metadata',
+      'sub/meta git-metadata',
+    ])
+    expect(skipped.filter((text) => text.startsWith('bare.git'))).toEqual(
+      ['HEAD', 'config', 'objects', 'refs'].map((name) => `bare.git/${name} git-metadata`),
+    )
+    await mirror.cleanup()
+  })
+
+  it('refuses what is no mirror', () => {
+    const error = thrownBy(() => describeContainedExecutionMirror({} as ContainedExecutionMirrorHandle))
+    expect(error).toMatchObject({ code: 'contained_execution_invalid_mirror_lease', phase: 'lease' })
+  })
+})
+
+describe('sweepAbandonedMirrors', () => {
+  const MINUTES_AGO = Date.now() / 1000 - 180
+
+  function abandoned(workspace: Workspace, name: string, age = MINUTES_AGO): string {
+    const root = path.join(workspace.temp, name)
+    fs.mkdirSync(path.join(root, 'locked'), { recursive: true, mode: 0o700 })
+    fs.writeFileSync(path.join(root, 'locked/f'), 'x')
+    fs.chmodSync(path.join(root, 'locked'), 0o500)
+    fs.utimesSync(root, age, age)
+    return root
+  }
+
+  it('removes dead roots older than a minute by default, and no younger ones', async () => {
+    const workspace = createWorkspace()
+    const old = abandoned(workspace, 'belay-contained-mirror-aBc123')
+    const young = abandoned(workspace, 'belay-contained-mirror-YoUng1', Date.now() / 1000)
+    expect(await sweepAbandonedMirrors({ tempDirectory: workspace.temp })).toEqual({ removed: [old], kept: 1 })
+    expect(workspace.leftovers()).toEqual([path.basename(young)])
+  })
+
+  it('keeps live roots, of this process and of another', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    const child = startChild(
+      `
+        const mirror = await sallyport.prepareContainedExecutionMirror(input)
+        send(mirror.hostMirrorRoot)
+        setInterval(() => undefined, 1000)
+      `,
+      { workspace, input: workspace.options() },
+    )
+    const other = await child.firstMessage
+    for (const root of [mirror.hostMirrorRoot, other]) fs.utimesSync(root, MINUTES_AGO, MINUTES_AGO)
+    expect(await sweepAbandonedMirrors({ tempDirectory: workspace.temp, olderThanMs: 0 })).toEqual({
+      removed: [],
+      kept: 2,
+    })
+    child.process.kill('SIGKILL')
+    await child.finished
+    expect(await sweepAbandonedMirrors({ tempDirectory: workspace.temp, olderThanMs: 0 })).toEqual({
+      removed: [other],
+      kept: 1,
+    })
+    await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('never touches another name, a file, a link, or what a link leads to', async () => {
+    const workspace = createWorkspace()
+    const names = [
+      'belay-contained-mirror-',
+      'belay-contained-mirror-toolong1',
+      'other-abc123',
+      'belay-contained-mirror-a.b-12',
+    ]
+    for (const name of names) abandoned(workspace, name)
+    fs.writeFileSync(path.join(workspace.temp, 'belay-contained-mirror-afile1'), 'x')
+    const target = path.join(workspace.outside, 'target')
+    fs.mkdirSync(target)
+    fs.utimesSync(target, MINUTES_AGO, MINUTES_AGO)
+    fs.symlinkSync(target, path.join(workspace.temp, 'belay-contained-mirror-alink1'))
+    const before = workspace.leftovers()
+    const { removed } = await sweepAbandonedMirrors({ tempDirectory: workspace.temp, olderThanMs: 0 })
+    expect(removed).toEqual([])
+    expect(workspace.leftovers()).toEqual(before)
+    expect(fs.existsSync(target)).toBe(true)
+  })
+
+  it('never touches what belongs to another user', async () => {
+    const workspace = createWorkspace()
+    const root = abandoned(workspace, 'belay-contained-mirror-foreig')
+    fs.chmodSync(workspace.temp, 0o777)
+    if (isRoot) {
+      // Root may remove anything, so only the rule keeps it from it.
+      fs.chownSync(root, 65534, 65534)
+      fs.utimesSync(root, MINUTES_AGO, MINUTES_AGO)
+      expect(await sweepAbandonedMirrors({ tempDirectory: workspace.temp })).toEqual({ removed: [], kept: 1 })
+      fs.chownSync(root, 0, 0)
+    }
+    const [result] = await runChild(`send(await sallyport.sweepAbandonedMirrors(input))`, {
+      workspace,
+      asOrdinaryUser: true,
+      input: { tempDirectory: workspace.temp, olderThanMs: 0 },
+    })
+    expect(result).toEqual(isRoot ? { removed: [], kept: 1 } : { removed: [root], kept: 0 })
+    expect(fs.existsSync(root)).toBe(isRoot)
+  })
+})
+
+describe('bad input', () => {
+  type Bad = [string, Record<string, unknown>, string, string]
+  const limits = generousLimits
+  const bad: Bad[] = [
+    [
+      'control plane roots that are missing',
+      { controlPlaneRoots: undefined },
+      'contained_execution_control_plane_roots_required',
+      '',
+    ],
+    [
+      'control plane roots that are a string',
+      { controlPlaneRoots: '/x' },
+      'contained_execution_control_plane_roots_required',
+      '',
+    ],
+    ['limits that are missing', { limits: undefined }, 'contained_execution_mirror_limits_invalid', ''],
+    [
+      'a limit that is missing',
+      { limits: { ...limits, maxFiles: undefined } },
+      'contained_execution_mirror_limits_invalid',
+      '',
+    ],
+    [
+      'a limit that is a string',
+      { limits: { ...limits, maxFiles: '7' } },
+      'contained_execution_mirror_limits_invalid',
+      '',
+    ],
+    [
+      'a limit that is infinite',
+      { limits: { ...limits, prepareTimeoutMs: Infinity } },
+      'contained_execution_mirror_limits_invalid',
+      '',
+    ],
+    [
+      'a limit beyond safe integers',
+      { limits: { ...limits, maxSourceBytes: 2 ** 53 } },
+      'contained_execution_mirror_limits_invalid',
+      '',
+    ],
+    [
+      'roots before limits',
+      { controlPlaneRoots: null, limits: null },
+      'contained_execution_control_plane_roots_required',
+      '',
+    ],
+    ['a source that is missing', { sourceRoot: undefined }, 'ERR_INVALID_ARG_TYPE', 'options.sourceRoot'],
+    ['a source that is a number', { sourceRoot: 7 }, 'ERR_INVALID_ARG_TYPE', 'options.sourceRoot'],
+    ['a root that is a number', { controlPlaneRoots: ['/a', 7] }, 'ERR_INVALID_ARG_TYPE', 'options.controlPlaneRoots'],
+    ['a root that is empty', { controlPlaneRoots: [''] }, 'ERR_INVALID_ARG_VALUE', 'options.controlPlaneRoots'],
+    ['a root with a NUL', { controlPlaneRoots: ['/a\0'] }, 'ERR_INVALID_ARG_VALUE', 'options.controlPlaneRoots'],
+    ['a signal that is none', { signal: {} }, 'ERR_INVALID_ARG_TYPE', 'options.signal'],
+    ['progress that is no function', { onProgress: 'yes' }, 'ERR_INVALID_ARG_TYPE', 'options.onProgress'],
+    ['hard links that are neither', { hardlinks: 'follow' }, 'ERR_INVALID_ARG_VALUE', 'options.hardlinks'],
+    ['times that are no boolean', { preserveTimes: 'no' }, 'ERR_INVALID_ARG_TYPE', 'options.preserveTimes'],
+    ['flush that is no boolean', { flush: 1 }, 'ERR_INVALID_ARG_TYPE', 'options.flush'],
+    ['a temp directory that is empty', { tempDirectory: '' }, 'ERR_INVALID_ARG_VALUE', 'options.tempDirectory'],
+    ['a temp directory with a NUL', { tempDirectory: '/t\0' }, 'ERR_INVALID_ARG_VALUE', 'options.tempDirectory'],
+  ]
+
+  it.each(bad)('refuses %s', async (_what, overrides, code, named) => {
+    const workspace = await workspaceWith(file('a'))
+    const error = await refusal(prepareContainedExecutionMirror(workspace.options(overrides)))
+    expect(error.code).toBe(code)
+    expect(error.message).toContain(named)
+    if (named !== '') expect(error).toBeInstanceOf(TypeError)
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('refuses options that are no object', async () => {
+    for (const options of [undefined, null, 'x']) {
+      const error = await refusal(prepareContainedExecutionMirror(options as never))
+      expect(error).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' })
+    }
+  })
+
+  it('refuses a hook and an operation that are no functions', async () => {
+    const workspace = await workspaceWith(file('a'))
+    expect(
+      await refusal(prepareContainedExecutionMirrorForTests(workspace.options(), { now: 7 } as never)),
+    ).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' })
+    expect(await refusal(withContainedExecutionMirror(workspace.options(), 7 as never))).toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    })
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('says that a source which vanished during the work has changed', async () => {
+    const workspace = await workspaceWith(file('d/a'), file('d/b'))
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        afterSnapshotCaptured: async () => fs.rmSync(workspace.source, { recursive: true }),
+      }),
+    )
+    expect(error.code).toBe('contained_execution_source_changed')
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
