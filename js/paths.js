@@ -7,7 +7,7 @@
 const path = require('node:path')
 
 const binding = require('./binding')
-const { invalidValue, optional, requirePath, requirePaths, requireString } = require('./arguments')
+const { optional, requirePath, requirePaths, requireRelativePath } = require('./arguments')
 
 /** @typedef {import('../index.js').WorkspaceRootMatch} WorkspaceRootMatch */
 
@@ -33,9 +33,7 @@ function canonicalPath(targetPath) {
  * @returns {boolean}
  */
 function isPathOutsideRoot(relativePath) {
-  const text = requireString(relativePath, 'relativePath')
-  if (text.includes('\0')) throw invalidValue('relativePath', 'a path without null bytes', text)
-  return binding.isPathOutsideRoot(text)
+  return binding.isPathOutsideRoot(requireRelativePath(relativePath, 'relativePath'))
 }
 
 /**
