@@ -73,13 +73,13 @@ pub(crate) fn is_path_outside_root(path: String) -> bool {
 /// Whether an absolute path is at or within an absolute root, both canonicalised.
 #[napi(catch_unwind)]
 pub(crate) fn path_within_root(root: String, target_path: String) -> bool {
-    git::path_within_root(Path::new(&root), Path::new(&target_path))
+    fs::path::relative_within(Path::new(&root), Path::new(&target_path)).is_some()
 }
 
 /// An absolute path relative to an absolute root, both canonicalised; null outside it.
 #[napi(catch_unwind)]
 pub(crate) fn relative_within_repo(repo_root: String, target_path: String) -> Option<String> {
-    git::relative_within(Path::new(&repo_root), Path::new(&target_path)).as_deref().map(text)
+    fs::path::relative_within(Path::new(&repo_root), Path::new(&target_path)).as_deref().map(text)
 }
 
 /// The directory of the boundary that an absolute path is in; null where there is none.

@@ -117,6 +117,13 @@ pub fn at_or_within(root: &Path, target: &Path) -> bool {
     target.starts_with(root)
 }
 
+/// `target` relative to `root`, both absolute and with their symlinks resolved first: empty for the root itself, nothing
+/// outside it.
+#[must_use]
+pub fn relative_within(root: &Path, target: &Path) -> Option<PathBuf> {
+    canonical_path(target).strip_prefix(canonical_path(root)).ok().map(Path::to_path_buf)
+}
+
 /// What is at `path`, without following a symlink there. Nothing where nothing is.
 #[must_use]
 pub fn kind_of(path: &Path) -> Option<EntryKind> {

@@ -140,18 +140,6 @@ pub fn containing_root(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether `target` is `root` or lies beneath it, both with their symlinks resolved.
-#[must_use]
-pub fn path_within_root(root: &Path, target: &Path) -> bool {
-    relative_within(root, target).is_some()
-}
-
-/// `target` relative to `root`, both with their symlinks resolved: empty for the root itself, nothing outside it.
-#[must_use]
-pub fn relative_within(root: &Path, target: &Path) -> Option<PathBuf> {
-    canonical_path(target).strip_prefix(canonical_path(root)).ok().map(Path::to_path_buf)
-}
-
 /// Which root of a workspace holds `target`. The first rule that applies decides:
 ///
 /// 1. `target` in an invalid boundary → none.

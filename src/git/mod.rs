@@ -32,5 +32,5 @@ pub mod identity;
 
 pub use identity::{
     GitResourceIdentity, GitResourceIdentityInspection, WorkspaceRootKind, WorkspaceRootMatch, containing_root,
-    inspect, is_metadata_path, path_within_root, relative_within, resolve, same, workspace_root_match,
+    inspect, is_metadata_path, resolve, same, workspace_root_match,
 };
