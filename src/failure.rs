@@ -382,13 +382,11 @@ impl Failure {
         Self::System(SystemFailure { errno, syscall, path: path.as_ref().to_path_buf(), relative_path: None })
     }
 
-    /// The `errno` of a system error, nothing for any other failure.
+    /// Whether it is the system's word that nothing is at a path: `ENOENT` or `ENOTDIR`.
     #[must_use]
-    pub fn errno(&self) -> Option<i32> {
-        match self {
-            Self::System(system) => Some(system.errno),
-            _ => None,
-        }
+    pub fn means_absent(&self) -> bool {
+        const ABSENT: [i32; 2] = [2, 20];
+        matches!(self, Self::System(system) if ABSENT.contains(&system.errno))
     }
 }
 

@@ -27,6 +27,7 @@
 //!
 //! It follows that a path inside a git dir finds that git dir first, by rule 5.
 
+pub mod discover;
 pub mod format;
 pub mod identity;
 

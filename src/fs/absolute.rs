@@ -1,0 +1,30 @@
+//! Looks at absolute paths that a caller gave, with Node's form of failure.
+//!
+//! What is found here is only where the work begins: everything below is then opened through a [`super::Directory`].
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD};
+
+use super::identity::Metadata;
+use super::operation::OperationError;
+use crate::failure::{Failure, Result};
+
+/// The real path, every link resolved.
+///
+/// # Errors
+/// The system's error under the name of `operation`, since a caller knows the step by that and not by `realpath`.
+pub fn real_path(path: &Path, operation: &'static str) -> Result<PathBuf> {
+    std::fs::canonicalize(path)
+        .map_err(|error| Failure::system(error.raw_os_error().unwrap_or_default(), operation, path))
+}
+
+/// A look at what is at a path, a link itself if it is one.
+///
+/// # Errors
+/// The system's error under the name of `operation`.
+pub fn metadata(path: &Path, operation: &'static str) -> Result<Metadata> {
+    rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+        .map(|stat| Metadata::from(&stat))
+        .map_err(|errno| OperationError { operation, errno }.at(path))
+}

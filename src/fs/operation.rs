@@ -1,0 +1,52 @@
+//! The error of one system call: which operation, and what the kernel said. It gets its path from the caller.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::failure::{Failure, SystemFailure};
+
+/// A system call that failed, before it is known which path it was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationError {
+    /// The operation by the name that Node uses for it.
+    pub operation: &'static str,
+    /// What the kernel said.
+    pub errno: Errno,
+}
+
+impl OperationError {
+    /// For use in `map_err`: names the operation of an `Errno`.
+    pub fn named(operation: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self { operation, errno }
+    }
+
+    /// The failure of this operation on a path below a root.
+    #[must_use]
+    pub fn beneath(self, root: &Path, relative_path: &[u8]) -> Failure {
+        Failure::System(SystemFailure {
+            errno: self.errno.raw_os_error(),
+            syscall: self.operation,
+            path: super::directory::join_bytes(root, relative_path),
+            relative_path: Some(relative_path.to_vec()),
+        })
+    }
+
+    /// The failure of this operation on an absolute path.
+    #[must_use]
+    pub fn at(self, path: &Path) -> Failure {
+        Failure::system(self.errno.raw_os_error(), self.operation, path)
+    }
+
+    /// Whether nothing was there.
+    #[must_use]
+    pub fn means_missing(self) -> bool {
+        self.errno == Errno::NOENT
+    }
+
+    /// Whether the node was gone, or no longer what it was: a parent that is no directory any more, a link in its place.
+    #[must_use]
+    pub fn means_changed(self) -> bool {
+        matches!(self.errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::STALE)
+    }
+}

@@ -1,0 +1,172 @@
+//! The last reading: source and copy are walked once more by the same rules, at the same time, and their files are read
+//! side by side.
+//!
+//! This reading stands for itself: it is compared with the plan by what takes part in the tree hash, not by time stamps.
+//! The bytes of source and copy are compared, and those of the source hashed: if that hash is the one of the copying,
+//! all three readings agree on every file. Fails with `contained_execution_source_changed` where they do not, and with
+//! the walk's own refusals.
+
+use super::MirrorRequest;
+use super::plan::Plan;
+use super::rules::{Boundaries, MirrorRules};
+use crate::failure::{ContainedCode, Failure, Result};
+use crate::fs::Directory;
+use crate::fs::stream::{CHUNK, compare_to_end};
+use crate::tree::control::Control;
+use crate::tree::hash::{ContentHasher, HexDigest};
+use crate::tree::quota::SharedCount;
+use crate::tree::read::{self, Links};
+use crate::tree::walk::{Entry, EntryKind, Root, walk};
+use crate::tree::work::{Batch, batches, for_each_batch};
+
+/// Confirms that source and copy are what was copied.
+///
+/// # Errors
+/// See the module; the first in path order, the source before the copy.
+pub fn verify(
+    request: &MirrorRequest,
+    plan: &Plan,
+    contents: &[Option<HexDigest>],
+    source: Root<'_>,
+    copy: Root<'_>,
+    threads: usize,
+    control: &Control<'_>,
+) -> Result<()> {
+    let (source_entries, copy_entries) = walk_both(request, plan, source, copy, threads, control)?;
+    let reading = Reading {
+        links: request.links,
+        source,
+        copy,
+        source_entries: &source_entries,
+        copy_entries: &copy_entries,
+        contents,
+        bytes: SharedCount::new(Some(plan.quotas.source_bytes)),
+        control,
+    };
+    for_each_batch(
+        &batches(&source_entries)?,
+        threads,
+        || [vec![0; CHUNK], vec![0; CHUNK]],
+        |buffers, batch, matters| reading.compare_batch(batch, matters, buffers),
+    )?;
+    Ok(())
+}
+
+/// Walks source and copy, at the same time where there are threads for it.
+fn walk_both(
+    request: &MirrorRequest,
+    plan: &Plan,
+    source: Root<'_>,
+    copy: Root<'_>,
+    threads: usize,
+    control: &Control<'_>,
+) -> Result<(Vec<Entry>, Vec<Entry>)> {
+    let nothing_left_out = Boundaries::default();
+    let walk_source = || walk_again(plan, source, &plan.boundaries, request.links, control);
+    let walk_copy = || walk_again(plan, copy, &nothing_left_out, Links::Single, control);
+    if threads < 2 {
+        return Ok((walk_source()?, walk_copy()?));
+    }
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().name("sallyport".to_owned()).spawn_scoped(scope, walk_copy);
+        let source = walk_source();
+        let copy = match other {
+            Ok(other) => other
+                .join()
+                .unwrap_or_else(|_| Err(Failure::Internal("the thread that walked the copy panicked".to_owned()))),
+            Err(_) => walk_copy(),
+        };
+        Ok((source?, copy?))
+    })
+}
+
+/// Walks a tree and compares every entry with the plan as it comes.
+fn walk_again(
+    plan: &Plan,
+    root: Root<'_>,
+    boundaries: &Boundaries,
+    links: Links,
+    control: &Control<'_>,
+) -> Result<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::with_capacity(plan.entries.len());
+    let mut rules = MirrorRules::new(boundaries, links, plan.quotas);
+    walk(root, &mut rules, control, &mut |entry| {
+        if !plan.entries.get(entries.len()).is_some_and(|planned| same_node(planned, &entry)) {
+            return Err(read::changed(&entry));
+        }
+        entries.push(entry);
+        Ok(())
+    })?;
+    rules.finish()?;
+    match plan.entries.get(entries.len()) {
+        None => Ok(entries),
+        Some(missing) => Err(read::changed(missing)),
+    }
+}
+
+/// Whether two entries are the same as far as metadata takes part in the tree hash.
+fn same_node(planned: &Entry, found: &Entry) -> bool {
+    planned.path == found.path
+        && planned.kind == found.kind
+        && planned.file_size() == found.file_size()
+        && (matches!(planned.kind, EntryKind::Symlink(_)) || planned.permissions() == found.permissions())
+}
+
+struct Reading<'a> {
+    links: Links,
+    source: Root<'a>,
+    copy: Root<'a>,
+    source_entries: &'a [Entry],
+    copy_entries: &'a [Entry],
+    contents: &'a [Option<HexDigest>],
+    bytes: SharedCount,
+    control: &'a Control<'a>,
+}
+
+impl Reading<'_> {
+    fn compare_batch(
+        &self,
+        batch: &Batch,
+        matters: &dyn Fn(u32) -> bool,
+        buffers: &mut [Vec<u8>; 2],
+    ) -> std::result::Result<(), (u32, Failure)> {
+        let Some(&first) = batch.files.first().filter(|first| matters(**first)) else { return Ok(()) };
+        let source = read::open_parent(self.source, self.source_entries, batch.parent);
+        let source = source.map_err(|failure| (first, failure))?;
+        let copy = read::open_parent(self.copy, self.copy_entries, batch.parent);
+        let copy = copy.map_err(|failure| (first, failure))?;
+        for &index in batch.files.iter().take_while(|index| matters(**index)) {
+            self.compare_file(&source, &copy, index as usize, buffers).map_err(|failure| (index, failure))?;
+        }
+        Ok(())
+    }
+
+    fn compare_file(
+        &self,
+        source: &Directory,
+        copy: &Directory,
+        index: usize,
+        [buffer, copy_buffer]: &mut [Vec<u8>; 2],
+    ) -> Result<()> {
+        self.control.checkpoint()?;
+        let (entry, copy_entry) = (&self.source_entries[index], &self.copy_entries[index]);
+        let opened = read::open(self.source, source, entry, self.links)?;
+        let copied = read::open(self.copy, copy, copy_entry, Links::Single)?;
+        let mut hasher = ContentHasher::default();
+        let bytes = compare_to_end(&opened.file, &copied.file, buffer, copy_buffer, |chunk| {
+            self.control.checkpoint()?;
+            self.bytes.add(chunk.len() as u64, &entry.path)?;
+            hasher.update(chunk);
+            self.control.advance(0, chunk.len() as u64);
+            Ok(())
+        })
+        .map_err(|failure| read::stream_failure(self.source, self.copy, entry, failure))?;
+        read::finish(self.source, &opened, entry, self.links, bytes)?;
+        read::finish(self.copy, &copied, copy_entry, Links::Single, bytes)?;
+        if self.contents[index] != Some(hasher.finish()) {
+            return Err(Failure::contained_at(ContainedCode::SourceChanged, &entry.path));
+        }
+        self.control.advance(1, 0);
+        Ok(())
+    }
+}
