@@ -66,8 +66,8 @@ ${body}
 `,
   )
   fs.chmodSync(script, 0o644)
-  const command = [...through, 'sh', '-c', `${shell} && exec "$0" "$@"`, node]
-  const [program, ...programArguments] = [...command, ...nodeOptions, script, JSON.stringify(input)] as [string]
+  const shellCommand = ['sh', '-c', `${shell} && exec "$0" "$@"`, node, ...nodeOptions, script, JSON.stringify(input)]
+  const [program = 'sh', ...programArguments] = [...through, ...shellCommand]
   const child = spawn(program, programArguments, {
     cwd: workspace.base,
     stdio: ['ignore', 'pipe', 'pipe'],
