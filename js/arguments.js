@@ -82,8 +82,19 @@ function requireString(value, name) {
  * @returns {string}
  */
 function requirePath(value, name) {
-  const text = requireString(value, name)
+  const text = requireRelativePath(value, name)
   if (text === '') throw invalidValue(name, 'a non-empty path', text)
+  return text
+}
+
+/**
+ * Text that can stand for a path relative to some root; it may be empty, which is what `path.relative` calls the root.
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {string}
+ */
+function requireRelativePath(value, name) {
+  const text = requireString(value, name)
   if (text.includes('\0')) throw invalidValue(name, 'a path without null bytes', text)
   return text
 }
@@ -243,6 +254,7 @@ module.exports = {
   requireOneOf,
   requirePath,
   requirePaths,
+  requireRelativePath,
   requireString,
   requireStrings,
   requireWholeNumber,

@@ -20,6 +20,7 @@ const {
   requireOneOf,
   requirePath,
   requirePaths,
+  requireRelativePath,
   requireString,
   requireStrings,
   requireWholeNumber,
@@ -61,7 +62,7 @@ function requirePresentNode(value, name) {
   const node = requireObject(value, name)
   const kind = requireOneOf(node.kind, `${name}.kind`, PRESENT_KINDS)
   const hash = requireString(node.hash, `${name}.hash`)
-  if (kind === 'symlink') return { kind, target: requireString(node.target, `${name}.target`), hash }
+  if (kind === 'symlink') return { kind, target: requirePath(node.target, `${name}.target`), hash }
   const mode = requireMode(node.mode, `${name}.mode`)
   if (kind === 'directory') return { kind, mode, hash }
   return { kind, mode, size: requireWholeNumber(node.size, `${name}.size`), hash }
@@ -86,6 +87,7 @@ function requireNode(value, name) {
 function requireRawPath(value, name) {
   if (!types.isUint8Array(value)) throw invalidType(name, 'an instance of Buffer', value)
   if (value.length === 0) throw invalidValue(name, 'a non-empty path', value)
+  if (value.includes(0)) throw invalidValue(name, 'a path without null bytes', value)
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
 }
 
@@ -99,7 +101,8 @@ function entriesToJson(value, name) {
     const entryName = `${name}[${index}]`
     const entry = requireObject(element, entryName)
     return {
-      relativePath: requireString(entry.relativePath, `${entryName}.relativePath`),
+      // Neither can be: the root is no entry, and a NUL would let one entry be hashed as two.
+      relativePath: requirePath(entry.relativePath, `${entryName}.relativePath`),
       node: requirePresentNode(entry.node, `${entryName}.node`),
       rawPath: optional(entry.rawPath, `${entryName}.rawPath`, requireRawPath),
     }
@@ -247,7 +250,7 @@ function hashDirectoryNode(mode) {
  * @returns {string}
  */
 function hashSymlinkTarget(target) {
-  return binding.hashSymlinkTarget(requireString(target, 'target'))
+  return binding.hashSymlinkTarget(requirePath(target, 'target'))
 }
 
 /**
@@ -273,7 +276,7 @@ function presentNodeKind(node) {
  * @returns {number}
  */
 function compareRelativePathsBytewise(left, right) {
-  return binding.compareRelativePathsBytewise(requireString(left, 'left'), requireString(right, 'right'))
+  return binding.compareRelativePathsBytewise(requireRelativePath(left, 'left'), requireRelativePath(right, 'right'))
 }
 
 /**
@@ -302,7 +305,7 @@ function joinRelativePath(root, relativePath) {
  * @returns {boolean}
  */
 function isRootGitMetadataPath(relativePath) {
-  return binding.isRootGitMetadataPath(requireString(relativePath, 'relativePath'))
+  return binding.isRootGitMetadataPath(requireRelativePath(relativePath, 'relativePath'))
 }
 
 /**
@@ -310,7 +313,7 @@ function isRootGitMetadataPath(relativePath) {
  * @returns {boolean}
  */
 function isNestedGitPath(relativePath) {
-  return binding.isNestedGitPath(requireString(relativePath, 'relativePath'))
+  return binding.isNestedGitPath(requireRelativePath(relativePath, 'relativePath'))
 }
 
 /**
@@ -321,7 +324,7 @@ function isNestedGitPath(relativePath) {
  */
 function isExcludedTreePath(relativePath, excludedRoots, resourceRoot) {
   return binding.isExcludedTreePath(
-    requireString(relativePath, 'relativePath'),
+    requireRelativePath(relativePath, 'relativePath'),
     requirePaths(excludedRoots, 'excludedRoots').map((root) => path.resolve(root)),
     path.resolve(requirePath(resourceRoot, 'resourceRoot')),
   )

@@ -564,10 +564,8 @@ fn errno_name(errno: i32) -> String {
 }
 
 fn errno_text(errno: i32) -> String {
-    known_errno(errno).map_or_else(
-        || std::io::Error::from_raw_os_error(errno).to_string(),
-        |(name, text)| format!("{name}: {text}"),
-    )
+    known_errno(errno)
+        .map_or_else(|| std::io::Error::from_raw_os_error(errno).to_string(), |(name, text)| format!("{name}: {text}"))
 }
 
 #[cfg(test)]

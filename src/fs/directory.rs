@@ -81,8 +81,11 @@ impl Directory {
         let top = |flags| retry(|| rustix::fs::open("/", flags, Mode::empty()));
         // Component by component or by openat2, no part of a canonical path can be a link: if one is now, somebody
         // swapped it after the path was resolved.
-        let opened =
-            if clean.is_empty() { top(flags) } else { top(PASSAGE).and_then(|top| beneath.open(top.as_fd(), &clean, flags)) };
+        let opened = if clean.is_empty() {
+            top(flags)
+        } else {
+            top(PASSAGE).and_then(|top| beneath.open(top.as_fd(), &clean, flags))
+        };
         Ok(Self { descriptor: opened.map_err(OperationError::named("open"))?, beneath })
     }
 

@@ -124,9 +124,8 @@ pub fn sweep(parent: &Path, prefix: &str, older_than_milliseconds: u64, now_mill
 }
 
 fn is_root_name(name: &[u8], prefix: &str) -> bool {
-    name.strip_prefix(prefix.as_bytes()).is_some_and(|random| {
-        random.len() == RANDOM_CHARACTERS && random.iter().all(u8::is_ascii_alphanumeric)
-    })
+    name.strip_prefix(prefix.as_bytes())
+        .is_some_and(|random| random.len() == RANDOM_CHARACTERS && random.iter().all(u8::is_ascii_alphanumeric))
 }
 
 /// Whether the root was abandoned and is gone now.

@@ -41,8 +41,7 @@ pub fn remove_root(root: &Path, directory: &Directory, checkpoint: &mut dyn FnMu
     let (Some(parent_path), Some(name)) = (root.parent(), root.file_name()) else {
         return Err(Failure::contained(ContainedCode::BoundaryFailed));
     };
-    let parent =
-        Directory::open_canonical(parent_path, Beneath::detected()).map_err(|error| error.at(parent_path))?;
+    let parent = Directory::open_canonical(parent_path, Beneath::detected()).map_err(|error| error.at(parent_path))?;
     let name = name.as_bytes();
     let held = directory.metadata().map_err(|error| error.at(root))?;
     match parent.metadata_of(name) {
@@ -171,7 +170,9 @@ fn remove_names(
                 Ok(()) => {}
                 Err(error) if error.errno == Errno::NOENT => {}
                 // It became a directory since it was listed.
-                Err(error) if matches!(error.errno, Errno::ISDIR | Errno::PERM) && is_now_directory(directory, &name) => {
+                Err(error)
+                    if matches!(error.errno, Errno::ISDIR | Errno::PERM) && is_now_directory(directory, &name) =>
+                {
                     directories.push(name);
                 }
                 Err(error) => return Err(failed(error, &name)),
@@ -179,18 +180,19 @@ fn remove_names(
         }
         Ok(())
     };
-    directory.list(|name, hint| {
-        if hint == TypeHint::Directory {
-            directories.push(name.into());
-        } else {
-            files.push((name.into(), hint));
-        }
-        if files.len() >= BATCH { clear(&mut files, &mut directories).map_err(Stop::Failed) } else { Ok(()) }
-    })
-    .map_err(|stop| match stop {
-        Stop::Failed(failure) => failure,
-        Stop::Listing(error) => error.beneath(root, path),
-    })?;
+    directory
+        .list(|name, hint| {
+            if hint == TypeHint::Directory {
+                directories.push(name.into());
+            } else {
+                files.push((name.into(), hint));
+            }
+            if files.len() >= BATCH { clear(&mut files, &mut directories).map_err(Stop::Failed) } else { Ok(()) }
+        })
+        .map_err(|stop| match stop {
+            Stop::Failed(failure) => failure,
+            Stop::Listing(error) => error.beneath(root, path),
+        })?;
     clear(&mut files, &mut directories)?;
     Ok(directories)
 }

@@ -4,9 +4,9 @@
 //! `contained_execution_source_changed` where the source is no longer what the plan saw, with a quota where it grew past
 //! a limit, with the system's error where the copy cannot be written.
 
+use super::MirrorRequest;
 use super::hooks::Hooks;
 use super::plan::Plan;
-use super::MirrorRequest;
 use crate::failure::{Failure, Result};
 use crate::fs::directory::join_bytes;
 use crate::fs::stream::{CHUNK, copy_to_end};
@@ -160,8 +160,7 @@ impl Copying<'_> {
     ) -> std::result::Result<(), (u32, Failure)> {
         let Some(&first) = batch.files.first().filter(|first| matters(**first)) else { return Ok(()) };
         let entries = &self.plan.entries;
-        let from =
-            read::open_parent(self.source, entries, batch.parent).map_err(|failure| (first, failure))?;
+        let from = read::open_parent(self.source, entries, batch.parent).map_err(|failure| (first, failure))?;
         let path: &[u8] = batch.parent.map_or(b"", |parent| &entries[parent as usize].path);
         let into = self.copy.directory.open_directory(path).map_err(|error| error.beneath(self.copy.path, path));
         let into = into.map_err(|failure| (first, failure))?;

@@ -17,7 +17,8 @@ pub fn remove(root: &PrivateRoot, hooks: &dyn Hooks) -> Result<()> {
         cause: cause.map(Box::new),
         preparation: None,
     };
-    let removed = hooks.remove_root(root.path()).and_then(|done| if done { Ok(()) } else { root.remove(&mut || Ok(())) });
+    let removed =
+        hooks.remove_root(root.path()).and_then(|done| if done { Ok(()) } else { root.remove(&mut || Ok(())) });
     removed.map_err(|cause| unconfirmed(Some(cause)))?;
     if is_absent(root.path()) { Ok(()) } else { Err(unconfirmed(None)) }
 }

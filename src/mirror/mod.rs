@@ -40,7 +40,7 @@ use crate::tree::walk::Root;
 use crate::tree::work::thread_count;
 pub use hooks::Hooks;
 pub use lease::Lease;
-pub use plan::{Skipped, SkipRule};
+pub use plan::{SkipRule, Skipped};
 
 /// The limits of a mirror; each at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,7 @@ pub fn prepare(request: &MirrorRequest, control: &mut Control<'_>, hooks: &dyn H
     // Step 3: the spelling that a guest sees, and the real places.
     let guest_workspace_path = lexical_path(&request.source_root);
     let source_root = canonical_path(&request.source_root);
-    let protected_roots: Vec<PathBuf> =
-        request.control_plane_roots.iter().map(|root| canonical_path(root)).collect();
+    let protected_roots: Vec<PathBuf> = request.control_plane_roots.iter().map(|root| canonical_path(root)).collect();
     // Step 4. Up to here nothing has been created.
     if is_protected(&source_root, &protected_roots) {
         return Err(Failure::contained(ContainedCode::SourceIsProtected));

@@ -4,14 +4,14 @@
 //! Git's own data.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
 use super::rules::{Boundaries, MirrorRules, Quotas};
 use super::{MirrorRequest, relative_to};
 use crate::failure::{ContainedCode, Failure, Result};
-use crate::fs::{Beneath, Directory, NodeType, OperationError, TypeHint};
+use crate::fs::{Beneath, Directory, Metadata, NodeType, OperationError, TypeHint};
 use crate::git::discover::discover;
 use crate::tree::control::Control;
 use crate::tree::read::hard_linked;
@@ -112,7 +112,7 @@ pub fn plan(
 /// Refuses a file with several names if one of them is in a protected root. The protected roots are walked only if
 /// there is such a file, and by metadata alone; one that cannot be read refuses.
 fn refuse_protected_nodes(
-    linked: &[(Vec<u8>, crate::fs::Metadata)],
+    linked: &[(Vec<u8>, Metadata)],
     protected_roots: &[PathBuf],
     control: &Control<'_>,
 ) -> Result<()> {
@@ -125,7 +125,7 @@ fn refuse_protected_nodes(
         wanted.entry((metadata.identity.device, metadata.identity.inode)).or_insert(index);
     }
     let mut first: Option<usize> = None;
-    let mut check = |metadata: &crate::fs::Metadata| {
+    let mut check = |metadata: &Metadata| {
         if let Some(&index) = wanted.get(&(metadata.identity.device, metadata.identity.inode)) {
             first = Some(first.map_or(index, |known| known.min(index)));
         }
@@ -140,7 +140,7 @@ fn refuse_protected_nodes(
 }
 
 /// Shows every file with several names at or below `root` to `check`.
-fn visit_files(root: &PathBuf, check: &mut dyn FnMut(&crate::fs::Metadata), control: &Control<'_>) -> Result<()> {
+fn visit_files(root: &Path, check: &mut dyn FnMut(&Metadata), control: &Control<'_>) -> Result<()> {
     let (Some(parent), Some(name)) = (root.parent(), root.file_name()) else {
         return Err(Failure::contained(ContainedCode::ProtectedRootOverlap));
     };

@@ -12,8 +12,8 @@
 
 use std::collections::HashSet;
 
-use super::plan::{SkipRule, Skipped};
 use super::MirrorLimits;
+use super::plan::{SkipRule, Skipped};
 use crate::failure::{Failure, LinkRule, Result};
 use crate::fs::resolve::{Unresolved, resolve_beneath};
 use crate::fs::{Directory, Metadata};

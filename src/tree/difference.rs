@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for TreeEntry {
 
 fn bytes_of_hex(hex: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = hex.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect::<Option<_>>()?;
-    (digits.len() % 2 == 0).then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    digits.len().is_multiple_of(2).then(|| digits.chunks_exact(2).map(|pair| (pair[0] << 4) | pair[1]).collect())
 }
 
 /// Puts entries into the order of the tree hash.
@@ -148,8 +148,7 @@ pub fn read_observed_changes(
 ) -> Result<Vec<ObservedChange>> {
     let open = |given: &Path| -> Result<_> {
         let path = absolute::real_path(given, "realpath")?;
-        let directory =
-            Directory::open_canonical(&path, Beneath::detected()).map_err(|error| error.at(&path))?;
+        let directory = Directory::open_canonical(&path, Beneath::detected()).map_err(|error| error.at(&path))?;
         Ok((path, directory))
     };
     for relative_path in relative_paths {

@@ -192,7 +192,9 @@ pub fn build_tree_index(request: &IndexRequest, control: &Control<'_>) -> Result
     let (path, directory) = open_root(&request.resource_root, request.beneath)?;
     let root = Root { directory: &directory, path: &path };
     let excluded = excluded_below(&path, &lexical_path(&request.resource_root), &request.excluded_roots);
-    if excluded.contains(&Vec::new()) || request.excluded_roots.iter().any(|excluded| at_or_within(&canonical_path(excluded), &path)) {
+    if excluded.contains(&Vec::new())
+        || request.excluded_roots.iter().any(|excluded| at_or_within(&canonical_path(excluded), &path))
+    {
         // The root itself is at or within an excluded root: nothing is left to index.
         return Ok(finish_index(Vec::new()));
     }
@@ -229,7 +231,8 @@ pub fn build_tree_index(request: &IndexRequest, control: &Control<'_>) -> Result
 
 /// Opens the root of an index, which must be a directory and no link.
 fn open_root(given: &Path, beneath: Beneath) -> Result<(PathBuf, Directory)> {
-    let unsupported = || Failure::Checkpoint { code: CheckpointCode::UnsupportedNode, facts: crate::failure::Facts::at(b"") };
+    let unsupported =
+        || Failure::Checkpoint { code: CheckpointCode::UnsupportedNode, facts: crate::failure::Facts::at(b"") };
     if absolute::metadata(given, "lstat")?.node_type != NodeType::Directory {
         return Err(unsupported());
     }

@@ -142,9 +142,9 @@ fn read_node_in(
     let kind = match metadata.node_type {
         NodeType::Directory => EntryKind::Directory,
         NodeType::File => EntryKind::File,
-        NodeType::Symlink => EntryKind::Symlink(
-            directory.target_of(name).map_err(|error| root.failure(error, relative_path))?.into(),
-        ),
+        NodeType::Symlink => {
+            EntryKind::Symlink(directory.target_of(name).map_err(|error| root.failure(error, relative_path))?.into())
+        }
         NodeType::Special(node_kind) => {
             return Err(Failure::Checkpoint {
                 code: CheckpointCode::UnsupportedNode,
@@ -202,8 +202,7 @@ pub fn hash_file_content(path: &Path, control: &Control<'_>) -> Result<String> {
 
 fn read_snapshot_content(path: &Path, control: &Control<'_>) -> Result<Option<HexDigest>> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
-    let directory =
-        Directory::open_canonical_passage(parent, Beneath::detected()).map_err(|error| error.at(path))?;
+    let directory = Directory::open_canonical_passage(parent, Beneath::detected()).map_err(|error| error.at(path))?;
     let name = path_bytes(Path::new(name));
     let metadata = directory.metadata_of(name).map_err(|error| error.at(path))?;
     if metadata.node_type != NodeType::File {

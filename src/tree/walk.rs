@@ -217,9 +217,9 @@ pub fn walk(
                     level.waiting.push((name, entry.identity, count));
                 }
                 control.advance(1, 0);
-                count = count.checked_add(1).ok_or_else(|| {
-                    Failure::checkpoint_at(CheckpointCode::QuotaExceeded, &entry.path)
-                })?;
+                count = count
+                    .checked_add(1)
+                    .ok_or_else(|| Failure::checkpoint_at(CheckpointCode::QuotaExceeded, &entry.path))?;
                 sink(entry)?;
             }
             Next::Enter(name, identity, entry) => {

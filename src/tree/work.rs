@@ -58,8 +58,7 @@ pub fn batches(entries: &[Entry]) -> Result<Vec<Batch>> {
             continue;
         }
         let slot = entry.parent.map_or(0, |parent| parent as usize + 1);
-        let batch =
-            open[slot].get_or_insert_with(|| Batch { parent: entry.parent, files: Vec::new(), bytes: 0 });
+        let batch = open[slot].get_or_insert_with(|| Batch { parent: entry.parent, files: Vec::new(), bytes: 0 });
         batch.files.push(u32::try_from(index).map_err(|_| too_many())?);
         batch.bytes += entry.file_size();
         if batch.files.len() >= MOST_FILES || batch.bytes >= MOST_BYTES {

@@ -1,0 +1,41 @@
+//! The failure table for JavaScript, where the constants and classes are made from it.
+
+#![cfg_attr(test, allow(dead_code, reason = "napi registers no export in a test build"))]
+
+use napi_derive::napi;
+use serde::Serialize;
+
+use crate::failure::{APPROVAL_FALLBACK_REASONS, CheckpointCode, ContainedCode, Disposition, Phase, Remediation};
+
+#[derive(Serialize)]
+struct Row {
+    code: &'static str,
+    phase: Phase,
+    disposition: Disposition,
+    remediation: Remediation,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    codes: Vec<Row>,
+    approval_fallback_reasons: Vec<&'static str>,
+    checkpoint_codes: Vec<&'static str>,
+}
+
+/// Every code with its phase, disposition and remediation, as JSON.
+#[napi(catch_unwind)]
+pub(crate) fn failure_table() -> napi::Result<String> {
+    let row = |code: &ContainedCode| Row {
+        code: code.as_str(),
+        phase: code.phase(),
+        disposition: code.disposition(),
+        remediation: code.remediation(),
+    };
+    let table = Table {
+        codes: ContainedCode::ALL.iter().map(row).collect(),
+        approval_fallback_reasons: APPROVAL_FALLBACK_REASONS.iter().map(|code| code.as_str()).collect(),
+        checkpoint_codes: CheckpointCode::ALL.iter().map(|code| code.as_str()).collect(),
+    };
+    serde_json::to_string(&table).map_err(|error| napi::Error::from_reason(error.to_string()))
+}

@@ -1,0 +1,353 @@
+//! A piece of work on a thread of the addon's own, and the one callback by which JavaScript hears of it.
+//!
+//! Events are JSON: `progress`, `hook` (the thread waits for the answer), and as the last one, always, `done` with a
+//! value or a failure. Cancelling sets a flag that the work looks at per entry and per chunk; a hook that is being waited
+//! for is given up. When a JavaScript environment ends (a worker is terminated, the process exits) its jobs are cancelled
+//! and waited for, so that they remove what they made.
+
+#![allow(clippy::needless_pass_by_value, reason = "a value from JavaScript arrives owned")]
+#![cfg_attr(test, allow(dead_code, reason = "napi registers no export in a test build"))]
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use napi::bindgen_prelude::Function;
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Status};
+use napi_derive::napi;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::lease::MirrorLease;
+use super::queue;
+use super::requests::{Request, no_thread};
+use crate::failure::{Failure, FailureRecord, Result};
+use crate::mirror::hooks::NoHooks;
+use crate::mirror::{Hooks, Lease};
+use crate::tree::control::{Clock, Control, Progress, ProgressSink, SystemClock};
+
+/// How long the end of an environment waits for its jobs to remove what they made.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+type Notify = ThreadsafeFunction<String, (), String, Status, false>;
+
+/// What a job has made.
+pub(super) struct Outcome {
+    /// The value as JSON.
+    pub(super) value: String,
+    /// The lease of a mirror.
+    pub(super) lease: Option<Lease>,
+}
+
+impl Outcome {
+    pub(super) fn value(value: String) -> Self {
+        Self { value, lease: None }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Event<'a> {
+    Progress {
+        progress: Progress,
+    },
+    Hook {
+        id: u32,
+        name: &'a str,
+        arguments: Vec<serde_json::Value>,
+    },
+    Done {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<FailureRecord>>,
+    },
+}
+
+/// What JavaScript says to a hook.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Value(serde_json::Value),
+    Failed(u32),
+}
+
+#[derive(Default)]
+struct State {
+    answers: HashMap<u32, Answer>,
+    lease: Option<Lease>,
+    finished: bool,
+}
+
+/// What the thread and JavaScript share.
+struct Shared {
+    cancelled: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cancel(&self) {
+        // Under the lock, so that a thread that is about to wait cannot miss it.
+        let _state = self.lock();
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+/// A job that runs, as the work sees it.
+pub(super) struct Running {
+    shared: Arc<Shared>,
+    notify: Arc<Notify>,
+    hooks: HashSet<String>,
+    wants_progress: bool,
+    next_hook: AtomicU32,
+    system_clock: SystemClock,
+}
+
+impl Running {
+    /// The control of this job's work.
+    pub(super) fn control(&self) -> Control<'_> {
+        let sink: Option<ProgressSink> = self.wants_progress.then(|| {
+            let notify = Arc::clone(&self.notify);
+            Box::new(move |progress: Progress| send(&notify, &Event::Progress { progress })) as ProgressSink
+        });
+        Control::new(&self.shared.cancelled, self, sink)
+    }
+
+    /// Calls a hook and waits for its answer.
+    fn call(&self, name: &str, arguments: Vec<serde_json::Value>) -> Result<serde_json::Value> {
+        let id = self.next_hook.fetch_add(1, Ordering::Relaxed);
+        send(&self.notify, &Event::Hook { id, name, arguments });
+        let mut state = self.shared.lock();
+        loop {
+            match state.answers.remove(&id) {
+                Some(Answer::Value(value)) => return Ok(value),
+                Some(Answer::Failed(number)) => return Err(Failure::Hook(number)),
+                None if self.shared.cancelled.load(Ordering::Relaxed) => return Err(Failure::Aborted),
+                None => state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.hooks.contains(name)
+    }
+
+    fn call_with_path(&self, name: &str, path: &Path, numbers: &[u64]) -> Result<()> {
+        if self.has(name) {
+            let mut arguments = vec![serde_json::Value::from(path.to_string_lossy())];
+            arguments.extend(numbers.iter().map(|number| serde_json::Value::from(*number)));
+            self.call(name, arguments)?;
+        }
+        Ok(())
+    }
+}
+
+impl Clock for Running {
+    fn now_milliseconds(&self) -> Result<f64> {
+        if !self.has("now") {
+            return self.system_clock.now_milliseconds();
+        }
+        let answer = self.call("now", Vec::new())?;
+        answer.as_f64().ok_or_else(|| Failure::Internal("the hook now gave no number".to_owned()))
+    }
+}
+
+impl Hooks for Running {
+    fn any(&self) -> bool {
+        !self.hooks.is_empty()
+    }
+
+    fn makes_temp_root(&self) -> bool {
+        self.has("makeTempRoot")
+    }
+
+    fn make_temp_root(&self) -> Result<Option<PathBuf>> {
+        if !self.makes_temp_root() {
+            return Ok(None);
+        }
+        let answer = self.call("makeTempRoot", Vec::new())?;
+        let path = answer.as_str().ok_or_else(|| Failure::Internal("the hook makeTempRoot gave no path".to_owned()))?;
+        Ok(Some(PathBuf::from(path)))
+    }
+
+    fn remove_root(&self, root: &Path) -> Result<bool> {
+        self.call_with_path("removeRoot", root, &[])?;
+        Ok(self.has("removeRoot"))
+    }
+
+    fn after_snapshot_captured(&self) -> Result<()> {
+        if self.has("afterSnapshotCaptured") {
+            self.call("afterSnapshotCaptured", Vec::new())?;
+        }
+        Ok(())
+    }
+
+    fn before_copy_open(&self, source: &Path) -> Result<()> {
+        self.call_with_path("beforeCopyOpen", source, &[])
+    }
+
+    fn after_copy_read(&self, source: &Path, bytes: u64, total: u64) -> Result<()> {
+        self.call_with_path("afterCopyRead", source, &[bytes, total])
+    }
+}
+
+fn send(notify: &Notify, event: &Event<'_>) {
+    // Every event is made of strings and numbers, which always have a JSON form.
+    if let Ok(text) = serde_json::to_string(event) {
+        // The queue has no bound that could make this wait, and an environment that is closing needs no events.
+        let _status = notify.call(text, ThreadsafeFunctionCallMode::NonBlocking);
+    }
+}
+
+/// The job as JavaScript holds it.
+#[napi]
+pub struct NativeJob {
+    shared: Arc<Shared>,
+}
+
+#[napi]
+impl NativeJob {
+    /// Asks the work to stop; `done` still comes.
+    #[napi(catch_unwind)]
+    pub fn cancel(&self) {
+        self.shared.cancel();
+    }
+
+    /// Answers a hook: `{"value":…}`, or `{"failed":n}` with the number under which what it threw is kept.
+    #[napi(catch_unwind)]
+    pub fn answer(&self, id: u32, response: String) -> napi::Result<()> {
+        let answer = serde_json::from_str(&response).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+        self.shared.lock().answers.insert(id, answer);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// The lease of a mirror, once.
+    #[napi(catch_unwind)]
+    pub fn take_lease(&self) -> Option<MirrorLease> {
+        self.shared.lock().lease.take().map(MirrorLease::new)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Common {
+    #[serde(default)]
+    hooks: HashSet<String>,
+    #[serde(default)]
+    wants_progress: bool,
+}
+
+/// Starts a job. `notify` is called with each event as JSON, and keeps the event loop alive until `done`.
+#[napi(catch_unwind)]
+pub(crate) fn start_job(
+    env: Env,
+    kind: String,
+    request: String,
+    notify: Function<'_, String, ()>,
+) -> napi::Result<NativeJob> {
+    let unreadable = |error: serde_json::Error| napi::Error::from_reason(error.to_string());
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&request).map_err(unreadable)?;
+    fields.insert("kind".to_owned(), kind.into());
+    let fields = serde_json::Value::Object(fields);
+    let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(unreadable)?;
+    let request = Request::deserialize(&fields).map_err(unreadable)?;
+
+    let notify: Notify = notify.build_threadsafe_function::<String>().build()?;
+    let shared =
+        Arc::new(Shared { cancelled: AtomicBool::new(false), state: Mutex::default(), changed: Condvar::new() });
+    remember(env, &shared)?;
+    let waits_for_javascript = !hooks.is_empty();
+    let running = Running {
+        shared: Arc::clone(&shared),
+        notify: Arc::new(notify),
+        hooks,
+        wants_progress,
+        next_hook: AtomicU32::new(0),
+        system_clock: SystemClock::default(),
+    };
+    let notify = Arc::clone(&running.notify);
+    let work = Box::new(move || run(request, running));
+    let started = if waits_for_javascript { queue::submit_beside(work) } else { queue::submit(work) };
+    if let Err(error) = started {
+        finish(&shared, &notify, Err(no_thread(&error)));
+    }
+    Ok(NativeJob { shared })
+}
+
+fn run(request: Request, running: Running) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| request.run(&running))).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Failure::Internal(text.unwrap_or_else(|| "a panic without words".to_owned())))
+    });
+    finish(&running.shared, &running.notify, outcome);
+}
+
+fn finish(shared: &Shared, notify: &Notify, outcome: Result<Outcome>) {
+    let (value, lease, failure) = match outcome {
+        Ok(Outcome { value, lease }) => (RawValue::from_string(value).ok(), lease, None),
+        Err(failure) => (None, None, Some(Box::new(FailureRecord::from(&failure)))),
+    };
+    shared.lock().lease = lease;
+    send(notify, &Event::Done { value: value.as_deref(), failure });
+    let mut state = shared.lock();
+    state.finished = true;
+    shared.changed.notify_all();
+}
+
+thread_local! {
+    static JOBS: RefCell<Vec<Weak<Shared>>> = const { RefCell::new(Vec::new()) };
+    static HOOKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps a job in mind for the end of its environment, which has a thread of its own.
+fn remember(env: Env, shared: &Arc<Shared>) -> napi::Result<()> {
+    if !HOOKED.replace(true) {
+        env.add_env_cleanup_hook((), |()| end_jobs())?;
+    }
+    JOBS.with_borrow_mut(|jobs| {
+        jobs.retain(|job| {
+            job.upgrade().is_some_and(|job| {
+                let state = job.lock();
+                !state.finished || state.lease.is_some()
+            })
+        });
+        jobs.push(Arc::downgrade(shared));
+    });
+    Ok(())
+}
+
+fn end_jobs() {
+    HOOKED.set(false);
+    let jobs: Vec<Arc<Shared>> = JOBS.with_borrow_mut(|jobs| jobs.drain(..).filter_map(|job| job.upgrade()).collect());
+    for job in &jobs {
+        job.cancel();
+    }
+    let until = Instant::now() + END_PATIENCE;
+    for job in &jobs {
+        let mut state = job.lock();
+        while !state.finished {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return };
+            state = job.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        // A mirror that was made and that nobody took: there is no handle that could clean it up.
+        if let Some(lease) = state.lease.take() {
+            // Where this fails there is nobody left to tell; a sweep finds what stays.
+            let _unconfirmed = lease.dispose(&NoHooks);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The requests of jobs as `js/` writes them, and doing them. Conversions only.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{Outcome, Running};
+use super::lease::find;
+use crate::failure::{ContainedCode, Failure, Result};
+use crate::fs::private_root::{MIRROR_PREFIX, sweep};
+use crate::fs::{Beneath, OperationError};
+use crate::mirror::{self, Lease, MirrorLimits, MirrorReport, MirrorRequest};
+use crate::tree::control::ProgressPhase;
+use crate::tree::difference::read_observed_changes;
+use crate::tree::index::{IndexQuotas, IndexRequest, build_tree_index};
+use crate::tree::read::Links;
+use crate::tree::snapshot::{hash_file_content, read_snapshot_node};
+
+/// What is to be done; the tag is the kind that `startJob` is given.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum Request {
+    Mirror {
+        source_root: PathBuf,
+        control_plane_roots: Vec<PathBuf>,
+        limits: Limits,
+        hardlinks: Hardlinks,
+        preserve_times: bool,
+        flush: bool,
+        temp_directory: PathBuf,
+    },
+    Dispose {
+        lease: u32,
+    },
+    Index {
+        resource_root: PathBuf,
+        excluded_roots: Vec<PathBuf>,
+        quotas: Option<Quotas>,
+        deadline_ms: Option<f64>,
+    },
+    Observed {
+        baseline_root: PathBuf,
+        execution_root: PathBuf,
+        relative_paths: Vec<String>,
+    },
+    SnapshotNode {
+        path: PathBuf,
+    },
+    HashFile {
+        path: PathBuf,
+    },
+    Sweep {
+        temp_directory: PathBuf,
+        older_than_ms: u64,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Limits {
+    max_files: u64,
+    max_source_bytes: u64,
+    max_workspace_bytes: u64,
+    prepare_timeout_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Quotas {
+    max_files: u64,
+    max_source_bytes: u64,
+    prepare_timeout_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Hardlinks {
+    Reject,
+    Copy,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PreparedMirror<'a> {
+    host_mirror_root: std::borrow::Cow<'a, str>,
+    guest_workspace_path: std::borrow::Cow<'a, str>,
+    report: &'a MirrorReport,
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Failure::Internal(format!("an answer is no JSON: {error}")))
+}
+
+impl Request {
+    /// Does it.
+    pub(super) fn run(self, running: &Running) -> Result<Outcome> {
+        let mut control = running.control();
+        match self {
+            Self::Mirror {
+                source_root,
+                control_plane_roots,
+                limits,
+                hardlinks,
+                preserve_times,
+                flush,
+                temp_directory,
+            } => {
+                let request = MirrorRequest {
+                    source_root,
+                    control_plane_roots,
+                    limits: MirrorLimits {
+                        max_files: limits.max_files,
+                        max_source_bytes: limits.max_source_bytes,
+                        max_workspace_bytes: limits.max_workspace_bytes,
+                        prepare_timeout_milliseconds: limits.prepare_timeout_ms,
+                    },
+                    links: match hardlinks {
+                        Hardlinks::Reject => Links::Single,
+                        Hardlinks::Copy => Links::Any,
+                    },
+                    preserve_times,
+                    flush,
+                    temp_directory,
+                    beneath: Beneath::detected(),
+                };
+                let lease = Lease::from(mirror::prepare(&request, &mut control, running)?);
+                let value = json(&PreparedMirror {
+                    host_mirror_root: lease.host_mirror_root().to_string_lossy(),
+                    guest_workspace_path: lease.guest_workspace_path().to_string_lossy(),
+                    report: lease.report(),
+                })?;
+                Ok(Outcome { value, lease: Some(lease) })
+            }
+            Self::Dispose { lease } => {
+                // The handle that asks holds the lease, so it can only be missing by a fault of this package.
+                let lease = find(lease).ok_or_else(|| Failure::contained(ContainedCode::InvalidMirrorLease))?;
+                control.begin(ProgressPhase::Dispose, None);
+                lease.dispose(running)?;
+                Ok(Outcome::value("null".to_owned()))
+            }
+            Self::Index { resource_root, excluded_roots, quotas, deadline_ms } => {
+                #[allow(clippy::cast_precision_loss, reason = "a safe integer of JavaScript is exact as a double")]
+                let deadline = match (deadline_ms, &quotas) {
+                    (Some(deadline), _) => Some(deadline),
+                    (None, Some(quotas)) => Some(control.now_milliseconds()? + quotas.prepare_timeout_ms as f64),
+                    (None, None) => None,
+                };
+                if let Some(deadline) = deadline {
+                    control.set_deadline(deadline, "snapshot");
+                }
+                let quotas = quotas.map(|quotas| IndexQuotas {
+                    max_files: quotas.max_files,
+                    max_source_bytes: quotas.max_source_bytes,
+                });
+                let request = IndexRequest { resource_root, excluded_roots, quotas, beneath: Beneath::detected() };
+                json(&build_tree_index(&request, &control)?).map(Outcome::value)
+            }
+            Self::Observed { baseline_root, execution_root, relative_paths } => {
+                let paths: Vec<Vec<u8>> = relative_paths.into_iter().map(String::into_bytes).collect();
+                json(&read_observed_changes(&baseline_root, &execution_root, &paths, &control)?).map(Outcome::value)
+            }
+            Self::SnapshotNode { path } => json(&read_snapshot_node(&path, &control)?).map(Outcome::value),
+            Self::HashFile { path } => json(&hash_file_content(&path, &control)?).map(Outcome::value),
+            Self::Sweep { temp_directory, older_than_ms } => {
+                let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
+                json(&sweep(&temp_directory, MIRROR_PREFIX, older_than_ms, now)?).map(Outcome::value)
+            }
+        }
+    }
+}
+
+/// The failure of starting a thread.
+pub(super) fn no_thread(error: &std::io::Error) -> Failure {
+    let errno = rustix::io::Errno::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+    OperationError { operation: "pthread_create", errno }.at(std::path::Path::new(""))
+}
