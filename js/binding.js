@@ -27,6 +27,7 @@
  * or returns text for a structure is JSON.
  * @typedef {object} NativeBinding
  * @property {(kind: string, request: string, notify: (event: string) => void) => NativeJob} startJob
+ * @property {() => void} endJobs cancels all jobs of this environment and waits until they have removed what they made
  * @property {() => WeakMap<object, NativeLease>} leaseTable
  * @property {() => string} failureTable
  * @property {(mode: number, contentHash: string) => string} hashFileNode

@@ -38,6 +38,18 @@ const { toJson } = require('./json')
  *   could be stopped
  */
 
+// process.exit() runs no cleanup hook of the main thread: without this a mirror in the making would be left behind. The
+// listener is there only while a job runs.
+let running = 0
+
+function begin() {
+  if (running++ === 0) process.on('exit', binding.endJobs)
+}
+
+function finish() {
+  if (--running === 0) process.off('exit', binding.endJobs)
+}
+
 /**
  * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep'} kind
  * @param {Record<string, unknown>} request
@@ -92,6 +104,7 @@ function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {})
     /** @param {Extract<JobEvent, { type: 'done' }>} event */
     const end = async (event) => {
       ended = true
+      finish()
       signal?.removeEventListener('abort', onAbort)
       const result = { value: event.value, job: /** @type {NativeJob} */ (job) }
       if (event.failure !== undefined) {
@@ -124,10 +137,12 @@ function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {})
     }
 
     signal?.addEventListener('abort', onAbort, { once: true })
+    begin()
     try {
       // Events arrive from a thread of the addon, where the caller's AsyncLocalStorage context is not known.
       job = binding.startJob(kind, toJson(request), AsyncResource.bind(notify))
     } catch (error) {
+      finish()
       signal?.removeEventListener('abort', onAbort)
       reject(error)
     }

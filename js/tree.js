@@ -1,7 +1,7 @@
 'use strict'
 
 // Tree indices and node hashes: what callers pass in is checked entry by entry, and names that are not UTF-8 travel as
-// base64 and arrive as Buffers. Fails with the errors of js/errors.js and with TypeErrors before a file is touched.
+// hexadecimal and arrive as Buffers. Fails with the errors of js/errors.js and with TypeErrors before a file is touched.
 // Source of the rules: contract/mirror.md, "Node and tree hashes" and "Tree index".
 
 const path = require('node:path')
@@ -82,19 +82,19 @@ function requireNode(value, name) {
 /**
  * @param {unknown} value
  * @param {string} name
- * @returns {string} base64
+ * @returns {string} hexadecimal
  */
 function requireRawPath(value, name) {
   if (!types.isUint8Array(value)) throw invalidType(name, 'an instance of Buffer', value)
   if (value.length === 0) throw invalidValue(name, 'a non-empty path', value)
   if (value.includes(0)) throw invalidValue(name, 'a path without null bytes', value)
-  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex')
 }
 
 /**
  * @param {unknown} value
  * @param {string} name
- * @returns {string} JSON, with raw paths in base64
+ * @returns {string} JSON, with raw paths in hexadecimal
  */
 function entriesToJson(value, name) {
   const entries = Array.from(requireArray(value, name), (element, index) => {
@@ -117,7 +117,7 @@ function entriesToJson(value, name) {
  */
 function decodeRawPaths(items) {
   for (const item of items) {
-    if (item.rawPath !== undefined) Object.assign(item, { rawPath: Buffer.from(item.rawPath, 'base64') })
+    if (item.rawPath !== undefined) Object.assign(item, { rawPath: Buffer.from(item.rawPath, 'hex') })
   }
   return /** @type {T[]} */ (/** @type {unknown} */ (items))
 }

@@ -317,7 +317,10 @@ thread_local! {
 /// Keeps a job in mind for the end of its environment, which has a thread of its own.
 fn remember(env: Env, shared: &Arc<Shared>) -> napi::Result<()> {
     if !HOOKED.replace(true) {
-        env.add_env_cleanup_hook((), |()| end_jobs())?;
+        env.add_env_cleanup_hook((), |()| {
+            HOOKED.set(false);
+            end_jobs();
+        })?;
     }
     JOBS.with_borrow_mut(|jobs| {
         jobs.retain(|job| {
@@ -331,8 +334,10 @@ fn remember(env: Env, shared: &Arc<Shared>) -> napi::Result<()> {
     Ok(())
 }
 
-fn end_jobs() {
-    HOOKED.set(false);
+/// Cancels the jobs of this environment and waits for them. `process.exit` runs no cleanup hook of the main thread, so
+/// `js/job.js` calls this when the process tells that it exits.
+#[napi(catch_unwind)]
+pub(crate) fn end_jobs() {
     let jobs: Vec<Arc<Shared>> = JOBS.with_borrow_mut(|jobs| jobs.drain(..).filter_map(|job| job.upgrade()).collect());
     for job in &jobs {
         job.cancel();

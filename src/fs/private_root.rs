@@ -4,7 +4,7 @@
 //! Fails with the system error of the operation; a root that could be made but not held is removed again.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -38,13 +38,17 @@ impl PrivateRoot {
         let made = tempfile::Builder::new()
             .prefix(prefix)
             .rand_bytes(RANDOM_CHARACTERS)
-            .permissions(std::fs::Permissions::from_mode(0o700))
-            .tempdir_in(parent)
+            .make_in(parent, |path| std::fs::DirBuilder::new().mode(0o700).create(path))
             .map_err(|error| Failure::system(error.raw_os_error().unwrap_or_default(), "mkdtemp", parent))?;
-        let root = Self::hold(made.path(), beneath)?;
-        // From here on the root is removed by its owner and nobody else.
-        let _ = made.keep();
-        Ok(root)
+        // The crate would remove it like a file when it is dropped; this is a directory, and its owner removes it.
+        let path = made
+            .into_temp_path()
+            .keep()
+            .map_err(|error| Failure::Internal(format!("a private root could not be kept: {error}")))?;
+        Self::hold(&path, beneath).inspect_err(|_| {
+            // It is empty and ours: nothing but this call knows of it. What failed first is what is told.
+            let _removed = std::fs::remove_dir(&path);
+        })
     }
 
     /// Takes hold of a directory that a caller made, and gives it mode 0700.

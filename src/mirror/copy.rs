@@ -160,6 +160,12 @@ impl Copying<'_> {
     ) -> std::result::Result<(), (u32, Failure)> {
         let Some(&first) = batch.files.first().filter(|first| matters(**first)) else { return Ok(()) };
         let entries = &self.plan.entries;
+        if self.hooks.any() {
+            // With seams a batch is one file, so this is before anything on the way to it is opened.
+            self.control.checkpoint().map_err(|failure| (first, failure))?;
+            let path = join_bytes(self.source.path, &entries[first as usize].path);
+            self.hooks.before_copy_open(&path).map_err(|failure| (first, failure))?;
+        }
         let from = read::open_parent(self.source, entries, batch.parent).map_err(|failure| (first, failure))?;
         let path: &[u8] = batch.parent.map_or(b"", |parent| &entries[parent as usize].path);
         let into = self.copy.directory.open_directory(path).map_err(|error| error.beneath(self.copy.path, path));
@@ -175,9 +181,6 @@ impl Copying<'_> {
     fn copy_file(&self, from: &Directory, into: &Directory, entry: &Entry, buffer: &mut [u8]) -> Result<HexDigest> {
         self.control.checkpoint()?;
         let hooked = self.hooks.any().then(|| join_bytes(self.source.path, &entry.path));
-        if let Some(path) = &hooked {
-            self.hooks.before_copy_open(path)?;
-        }
         let links: Links = self.request.links;
         let opened = read::open(self.source, from, entry, links)?;
         let destination = into.create_file(entry.name()).map_err(self.failed(entry))?;

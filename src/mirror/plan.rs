@@ -89,6 +89,7 @@ pub fn plan(
     let mut entries = Vec::new();
     walk(source, &mut rules, control, &mut |entry| {
         entries.push(entry);
+        control.advance(1, 0);
         Ok(())
     })?;
     rules.finish()?;

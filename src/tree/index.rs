@@ -214,9 +214,11 @@ pub fn build_tree_index(request: &IndexRequest, control: &Control<'_>) -> Result
     let mut entries = Vec::new();
     walk(root, &mut rules, control, &mut |entry| {
         entries.push(entry);
+        control.advance(1, 0);
         Ok(())
     })?;
-    control.begin(ProgressPhase::Verify, Some((entries.len() as u64, rules.byte_count)));
+    let files = entries.iter().filter(|entry| entry.kind == EntryKind::File).count() as u64;
+    control.begin(ProgressPhase::Verify, Some((files, rules.byte_count)));
     let contents = hash_files(root, &entries, bytes_quota, control)?;
     let nodes = entries
         .into_iter()

@@ -216,7 +216,6 @@ pub fn walk(
                 if entry.kind == EntryKind::Directory {
                     level.waiting.push((name, entry.identity, count));
                 }
-                control.advance(1, 0);
                 count = count
                     .checked_add(1)
                     .ok_or_else(|| Failure::checkpoint_at(CheckpointCode::QuotaExceeded, &entry.path))?;
