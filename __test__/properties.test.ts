@@ -195,8 +195,8 @@ describe('every tree', () => {
 
 describe('the order of paths', () => {
   it('is the order of their bytes, for any text', () => {
-    // Through a Buffer, because half a surrogate pair has no bytes of its own.
-    const text = fc.string({ unit: 'binary' }).map((value) => Buffer.from(value).toString())
+    // Through a Buffer, because half a surrogate pair has no bytes of its own; no path holds a NUL.
+    const text = fc.string({ unit: 'binary' }).map((value) => Buffer.from(value).toString().replaceAll('\0', ''))
     fc.assert(
       fc.property(text, text, (left, right) => {
         const expected = Buffer.compare(Buffer.from(left), Buffer.from(right))

@@ -6,6 +6,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { afterAll } from 'vitest'
 
 import { isRoot, removeTree } from './workspace'
 
@@ -34,12 +35,16 @@ function isReachableByEveryone(program: string): boolean {
 
 let installation: Installation | undefined
 
-/** The installation for an ordinary user, made once per process and removed when it ends. */
+afterAll(() => {
+  if (installation && isRoot) removeTree(installation.packageRoot)
+  installation = undefined
+})
+
+/** The installation for an ordinary user, made once per test file and removed after it. */
 export function ordinaryUserInstallation(): Installation {
   if (!isRoot) return { packageRoot, node: process.execPath, identity: {} }
   if (installation) return installation
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'sallyport-package-'))
-  process.once('exit', () => removeTree(copy))
   for (const name of fs.readdirSync(packageRoot)) {
     if (/^(index\.m?js|js|binding\.cjs|package\.json|.*\.node)$/.test(name)) {
       fs.cpSync(path.join(packageRoot, name), path.join(copy, name), { recursive: true })
