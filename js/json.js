@@ -23,4 +23,4 @@ function toJson(value) {
   return JSON.stringify(value, (_key, part) => (typeof part === 'string' ? wellFormed(part) : part))
 }
 
-module.exports = { toJson, wellFormed }
+module.exports = { toJson }
