@@ -76,9 +76,9 @@ describe('a source that changes all the time', () => {
             expect(index.treeHash).toBe(treeHash)
             await mirror.cleanup()
           } catch (error) {
-            const { name, code } = error as Refusal
+            const { name, code, syscall } = error as Refusal
             if (name === 'AssertionError') throw error
-            outcome = `${name} ${code}`
+            outcome = [name, code, syscall].filter(Boolean).join(' ')
           }
           outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
         }
@@ -105,9 +105,9 @@ describe('a source that changes all the time', () => {
             if (node.kind === 'file') expect(node.size % 'a whole line of the source\n'.length, relativePath).toBe(0)
           }
         } catch (error) {
-          const { name, code } = error as Refusal
+          const { name, code, syscall } = error as Refusal
           if (name === 'AssertionError') throw error
-          outcome = `${name} ${code}`
+          outcome = [name, code, syscall].filter(Boolean).join(' ')
         }
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
       }
