@@ -842,6 +842,7 @@ module.exports.compareRelativePathsBytewise = nativeBinding.compareRelativePaths
 module.exports.computeTreeHash = nativeBinding.computeTreeHash
 module.exports.containingGitRoot = nativeBinding.containingGitRoot
 module.exports.diffFileTreeIndices = nativeBinding.diffFileTreeIndices
+module.exports.endJobs = nativeBinding.endJobs
 module.exports.failureTable = nativeBinding.failureTable
 module.exports.hashDirectoryNode = nativeBinding.hashDirectoryNode
 module.exports.hashFileNode = nativeBinding.hashFileNode

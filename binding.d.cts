@@ -48,6 +48,12 @@ export declare function containingGitRoot(targetPath: string): string | null
 /** The changes between two lists of entries, all as JSON. */
 export declare function diffFileTreeIndices(baselineJson: string, observedJson: string): string
 
+/**
+ * Cancels the jobs of this environment and waits for them. `process.exit` runs no cleanup hook of the main thread, so
+ * `js/job.js` calls this when the process tells that it exits.
+ */
+export declare function endJobs(): void
+
 /** Every code with its phase, disposition and remediation, as JSON. */
 export declare function failureTable(): string
 

@@ -209,7 +209,7 @@ fn fill(
     let copied = elapsed_milliseconds(started);
 
     let started = Instant::now();
-    control.begin(ProgressPhase::Verify, Some((plan.files, plan.bytes)));
+    control.begin(ProgressPhase::Verify, Some((plan.entries.len() as u64, plan.bytes)));
     verify::verify(request, &plan, &contents, source, copy, threads, control)?;
     private.directory().set_permissions(0o700).map_err(|error| error.at(private.path()))?;
     if request.flush {

@@ -33,6 +33,8 @@ pub fn verify(
     control: &Control<'_>,
 ) -> Result<()> {
     let (source_entries, copy_entries) = walk_both(request, plan, source, copy, threads, control)?;
+    // What is no file is done with; the files follow.
+    control.advance(plan.directories + plan.symlinks, 0);
     let reading = Reading {
         links: request.links,
         source,

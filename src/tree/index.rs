@@ -217,8 +217,9 @@ pub fn build_tree_index(request: &IndexRequest, control: &Control<'_>) -> Result
         control.advance(1, 0);
         Ok(())
     })?;
-    let files = entries.iter().filter(|entry| entry.kind == EntryKind::File).count() as u64;
-    control.begin(ProgressPhase::Verify, Some((files, rules.byte_count)));
+    control.begin(ProgressPhase::Verify, Some((entries.len() as u64, rules.byte_count)));
+    // What is no file needs no reading.
+    control.advance(entries.iter().filter(|entry| entry.kind != EntryKind::File).count() as u64, 0);
     let contents = hash_files(root, &entries, bytes_quota, control)?;
     let nodes = entries
         .into_iter()
