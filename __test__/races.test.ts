@@ -66,7 +66,7 @@ describe('a source that changes all the time', () => {
       const controlPlaneRoots = hardlinks === 'copy' ? [workspace.outside] : []
       const outcomes = new Map<string, number>()
       await beside(workspace, async () => {
-        for (let round = rounds(hardlinks === 'reject' ? 2000 : 1000, 200); round > 0; round -= 1) {
+        for (let round = rounds(hardlinks === 'reject' ? 4000 : 2000, 300); round > 0; round -= 1) {
           let outcome = 'accepted'
           try {
             const mirror = await prepareContainedExecutionMirror(workspace.options({ hardlinks, controlPlaneRoots }))
