@@ -61,7 +61,8 @@ function printReport(report, prepareMilliseconds) {
 
 async function main() {
   const repository = join(dirname(fileURLToPath(import.meta.url)), '..')
-  const folder = resolve(process.argv[2] ?? repository)
+  // npm runs scripts in the package's folder and keeps the caller's here.
+  const folder = resolve(process.env.INIT_CWD ?? process.cwd(), process.argv[2] ?? repository)
   line('source', folder)
   const prepared = await timed(() =>
     prepareContainedExecutionMirror({
