@@ -29,12 +29,17 @@ export declare class NativeJob {
   cancel(): void
   /** Answers a hook: `{"value":…}`, or `{"failed":n}` with the number under which what it threw is kept. */
   answer(id: number, response: string): void
+  /** Tells the child of a sandboxed run to begin. */
+  begin(): void
   /** The lease of a mirror, once. */
   takeLease(): MirrorLease | null
 }
 
 /** The canonical form of an absolute path. */
 export declare function canonicalPath(targetPath: string): string
+
+/** An error that was described as JSON, in the words of a person, as JSON. */
+export declare function classifyError(file: string, rawJson: string, fallbackJson: string): string
 
 /** The order of two relative paths: negative, zero or positive. */
 export declare function compareRelativePathsBytewise(left: string, right: string): number
@@ -54,8 +59,17 @@ export declare function diffFileTreeIndices(baselineJson: string, observedJson: 
  */
 export declare function endJobs(): void
 
+/** What was found before under this key. */
+export declare function externalPackageCacheGet(key: string): string | null
+
+/** Keeps what was found under this key for the process. */
+export declare function externalPackageCacheSet(key: string, json: string): void
+
 /** Every code with its phase, disposition and remediation, as JSON. */
 export declare function failureTable(): string
+
+/** The text of the driver for a task; both arguments are JSON. */
+export declare function generateDriverSource(taskJson: string, modulesJson: string): string
 
 /** The node hash of a directory. */
 export declare function hashDirectoryNode(mode: number): string

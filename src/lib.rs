@@ -1,6 +1,6 @@
 //! sallyport: the native core for tools that touch workspaces they do not trust.
 //!
-//! It makes verified private mirrors of a workspace and hashes trees. The rooms, and which of them may know which:
+//! It makes verified private mirrors of a workspace, hashes trees, and runs a project's own source in a confined child. The rooms, and which of them may know which:
 //!
 //! | room | what it does | may use |
 //! | --- | --- | --- |
@@ -9,6 +9,8 @@
 //! | [`tree`] | node hashes, entries and their order, index, diff | `fs`, `failure` |
 //! | [`git`] | finding a Git boundary without running Git | `fs`, `failure` |
 //! | [`mirror`] | plan, copy, verify, dispose | `tree`, `git`, `fs`, `failure` |
+//! | [`isolation`] | what the kernel holds the child to; the launcher's plan | nothing |
+//! | [`sandbox`] | driver text, spawning, result frame, output, classification | `isolation`, `failure` |
 //! | `binding` | conversions to and from Node; the only room that knows napi | all of them |
 
 #![warn(missing_docs)]
@@ -16,7 +18,9 @@
 pub mod failure;
 pub mod fs;
 pub mod git;
+pub mod isolation;
 pub mod mirror;
+pub mod sandbox;
 pub mod tree;
 
 #[cfg(feature = "binding")]

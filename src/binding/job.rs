@@ -29,6 +29,7 @@ use super::requests::{Request, no_thread};
 use crate::failure::{Failure, FailureRecord, Result};
 use crate::mirror::hooks::NoHooks;
 use crate::mirror::{Hooks, Lease};
+use crate::sandbox::child::{OutputLine, Signals};
 use crate::tree::control::{Clock, Control, Progress, ProgressSink, SystemClock};
 
 /// How long the end of an environment waits for its jobs to remove what they made.
@@ -61,6 +62,9 @@ enum Event<'a> {
         name: &'a str,
         arguments: Vec<serde_json::Value>,
     },
+    Output {
+        lines: Vec<OutputLine>,
+    },
     Done {
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<&'a RawValue>,
@@ -89,6 +93,8 @@ struct Shared {
     cancelled: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
+    /// How a sandboxed child is reached, for the jobs that have one.
+    signals: Option<Signals>,
 }
 
 impl Shared {
@@ -101,6 +107,9 @@ impl Shared {
         let _state = self.lock();
         self.cancelled.store(true, Ordering::Relaxed);
         self.changed.notify_all();
+        if let Some(signals) = &self.signals {
+            signals.cancel();
+        }
     }
 }
 
@@ -122,6 +131,21 @@ impl Running {
             Box::new(move |progress: Progress| send(&notify, &Event::Progress { progress })) as ProgressSink
         });
         Control::new(&self.shared.cancelled, self, sink)
+    }
+
+    /// How the child of this job is reached.
+    pub(super) fn signals(&self) -> Result<&Signals> {
+        self.shared
+            .signals
+            .as_ref()
+            .ok_or_else(|| Failure::Internal("a job without a child was asked for it".to_owned()))
+    }
+
+    /// Hands lines of a child's output to JavaScript. How many there can be is bounded where they are made.
+    pub(super) fn output(&self, lines: Vec<OutputLine>) {
+        if !lines.is_empty() {
+            send(&self.notify, &Event::Output { lines });
+        }
     }
 
     /// Calls a hook and waits for its answer.
@@ -233,6 +257,14 @@ impl NativeJob {
         Ok(())
     }
 
+    /// Tells the child of a sandboxed run to begin.
+    #[napi(catch_unwind)]
+    pub fn begin(&self) {
+        if let Some(signals) = &self.shared.signals {
+            signals.begin();
+        }
+    }
+
     /// The lease of a mirror, once.
     #[napi(catch_unwind)]
     pub fn take_lease(&self) -> Option<MirrorLease> {
@@ -264,9 +296,18 @@ pub(crate) fn start_job(
     let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(unreadable)?;
     let request = Request::deserialize(&fields).map_err(unreadable)?;
 
+    let signals = if matches!(request, Request::Sandbox(_)) {
+        Some(Signals::new().map_err(|failure| napi::Error::from_reason(failure.to_string()))?)
+    } else {
+        None
+    };
     let notify: Notify = notify.build_threadsafe_function::<String>().build()?;
-    let shared =
-        Arc::new(Shared { cancelled: AtomicBool::new(false), state: Mutex::default(), changed: Condvar::new() });
+    let shared = Arc::new(Shared {
+        cancelled: AtomicBool::new(false),
+        state: Mutex::default(),
+        changed: Condvar::new(),
+        signals,
+    });
     remember(env, &shared)?;
     let waits_for_javascript = !hooks.is_empty();
     let running = Running {

@@ -11,4 +11,5 @@ mod job;
 mod lease;
 mod queue;
 mod requests;
+mod sandbox;
 mod tree;

@@ -1,7 +1,7 @@
 //! The requests of jobs as `js/` writes them, and doing them. Conversions only.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,11 @@ use super::lease::find;
 use crate::failure::{ContainedCode, Failure, Result};
 use crate::fs::private_root::{MIRROR_PREFIX, sweep};
 use crate::fs::{Beneath, OperationError};
+use crate::isolation::plan::{LaunchPlan, ResourceLimits};
 use crate::mirror::{self, Lease, MirrorLimits, MirrorReport, MirrorRequest};
+use crate::sandbox::child::{self, ChildRequest};
+use crate::sandbox::classify::Boundary;
+use crate::sandbox::result::{Expected, report};
 use crate::tree::control::ProgressPhase;
 use crate::tree::difference::read_observed_changes;
 use crate::tree::index::{IndexQuotas, IndexRequest, build_tree_index};
@@ -54,6 +58,23 @@ pub(super) enum Request {
         temp_directory: PathBuf,
         older_than_ms: u64,
     },
+    Sandbox(SandboxRequest),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SandboxRequest {
+    launcher: PathBuf,
+    program: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    cpu_seconds: Option<u64>,
+    memory_limit_bytes: Option<u64>,
+    max_result_bytes: u64,
+    timeout_ms: u64,
+    expected: Expected,
+    label: String,
+    readable: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,7 +188,28 @@ impl Request {
                 let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
                 json(&sweep(&temp_directory, MIRROR_PREFIX, older_than_ms, now)?).map(Outcome::value)
             }
+            Self::Sandbox(sandbox) => sandbox.run(running),
         }
+    }
+}
+
+impl SandboxRequest {
+    fn run(self, running: &Running) -> Result<Outcome> {
+        let request = ChildRequest {
+            launcher: self.launcher,
+            plan: LaunchPlan {
+                parent: std::process::id(),
+                program: self.program,
+                arguments: self.arguments,
+                limits: ResourceLimits { cpu_seconds: self.cpu_seconds, data_bytes: self.memory_limit_bytes },
+            },
+            environment: self.environment,
+            largest_result: self.max_result_bytes,
+            timeout: Duration::from_millis(self.timeout_ms),
+        };
+        let end = child::run(&request, running.signals()?, &mut |lines| running.output(lines))?;
+        let boundary = Boundary { readable: self.readable, kernel: false };
+        json(&report(&end, self.expected, &boundary, &self.label)).map(Outcome::value)
     }
 }
 

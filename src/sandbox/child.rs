@@ -1,0 +1,452 @@
+//! Starting the child, waiting for it, and ending it, whatever it does.
+//!
+//! One thread does all of it for one child: it starts the launcher (the child is killed with this thread), hands it its
+//! plan, and then waits for the first of: the result, the end of the child, the deadline, the caller's abort. It never
+//! waits for more than that: a child that keeps its descriptors, its timers or a spinning signal handler is killed.
+//! When a function here returns, the child and its process group are dead and reaped, and every descriptor is closed.
+//!
+//! Fails with [`Failure::Aborted`] and with the system's error where the launcher cannot be started at all; everything
+//! that the child does wrong is a [`ChildEnd`] with words for a person.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use super::frame::{FrameError, FrameReader};
+use super::output::OutputStream;
+use crate::failure::{Failure, Result};
+use crate::isolation::channel;
+use crate::isolation::plan::{LaunchFailure, LaunchPlan};
+
+/// How long a child may go on after its result is complete, or after it closed the result descriptor: long enough to
+/// end by itself, short enough that nobody waits for it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The most that is still read of each output stream after the child is dead: more than a pipe holds.
+const MOST_DRAINED: usize = 2 * 1024 * 1024;
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct ChildRequest {
+    /// The launcher program.
+    pub launcher: PathBuf,
+    /// What it is told.
+    pub plan: LaunchPlan,
+    /// The whole environment of the child.
+    pub environment: Vec<(String, String)>,
+    /// The largest result in bytes.
+    pub largest_result: u64,
+    /// How long the child may take, from its start.
+    pub timeout: Duration,
+}
+
+/// How the caller's side reaches a child that is being waited for.
+#[derive(Debug)]
+pub struct Signals {
+    wake: OwnedFd,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    cancelled: bool,
+    control_read: Option<OwnedFd>,
+    control_write: Option<OwnedFd>,
+}
+
+impl Signals {
+    /// Makes the control pipe and the means to wake the waiting thread.
+    ///
+    /// # Errors
+    /// `pipe`, `eventfd`.
+    pub fn new() -> Result<Self> {
+        let (control_read, control_write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("pipe"))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system("eventfd"))?;
+        let state = State { cancelled: false, control_read: Some(control_read), control_write: Some(control_write) };
+        Ok(Self { wake, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the child to begin. Again, or after its end, it does nothing.
+    pub fn begin(&self) {
+        if let Some(control) = self.lock().control_write.take() {
+            // A child that is gone by now is seen by its end.
+            let _told = rustix::io::write(&control, b"b");
+        }
+    }
+
+    /// Has the child killed.
+    pub fn cancel(&self) {
+        self.lock().cancelled = true;
+        // The counter cannot be full: it is written once for each cancel.
+        let _woken = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// With a code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(formatter, "exit code {code}"),
+            Self::Signal(number) => write!(formatter, "signal {}", signal_name(*number)),
+        }
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    const NAMES: [(i32, &str); 14] = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU"),
+        (25, "SIGXFSZ"),
+        (31, "SIGSYS"),
+    ];
+    NAMES.iter().find(|(known, _)| *known == number).map_or_else(|| number.to_string(), |(_, name)| (*name).to_owned())
+}
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The deadline passed.
+    TimedOut(Duration),
+    /// The launcher could not do what it was told.
+    Launch(LaunchFailure),
+    /// The child ended or closed the descriptor without a whole frame, or sent too much.
+    Frame(FrameError),
+}
+
+/// What is known of a child after its end.
+#[derive(Debug)]
+pub struct ChildEnd {
+    /// The frame, or why there is none.
+    pub frame: std::result::Result<Vec<u8>, Fault>,
+    /// How it ended by itself; nothing if it was killed from here.
+    pub exit: Option<Exit>,
+    /// The last of what it wrote to stderr, made harmless.
+    pub stderr_tail: String,
+}
+
+/// A line of output and whether it came on stderr.
+pub type OutputLine = (bool, String);
+
+fn system(operation: &'static str) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure::system(errno.raw_os_error(), operation, "")
+}
+
+/// A child that is killed and reaped when this is dropped, on whatever way out.
+struct Reaper {
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    reaped: bool,
+}
+
+impl Reaper {
+    fn kill(&self) {
+        // Until it is reaped its number is its own. Either call may find that it is gone already.
+        let _group = kill_process_group(self.pid, Signal::KILL);
+        let _leader = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Kills what is left of it, reaps it, and tells how it ended.
+    fn reap(&mut self) -> Option<Exit> {
+        use std::os::unix::process::ExitStatusExt;
+        self.kill();
+        self.reaped = true;
+        // Waits for this very child; nothing else in the process is touched. If the host reaps all children by itself
+        // the status is not known.
+        let status = self.child.wait().ok()?;
+        status.code().map(Exit::Code).or_else(|| status.signal().map(Exit::Signal))
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.reap();
+        }
+    }
+}
+
+/// Starts a child and waits for its end. `on_output` is given lines as they come.
+///
+/// # Errors
+/// See the module.
+pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(Vec<OutputLine>)) -> Result<ChildEnd> {
+    let started = Instant::now();
+    let (result, result_write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("pipe"))?;
+    let (status, status_there) = channel::pair().map_err(system("socketpair"))?;
+    let mut child = Command::new(&request.launcher)
+        .env_clear()
+        .envs(request.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::from(status_there))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| Failure::system(error.raw_os_error().unwrap_or_default(), "spawn", &request.launcher))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let pid = Pid::from_child(&child);
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| {
+        // Without it the child cannot be waited for together with its pipes; it has done nothing yet.
+        let _killed = child.kill();
+        let _reaped = child.wait();
+        system("pidfd_open")(errno)
+    })?;
+    let mut reaper = Reaper { child, pid, pidfd, reaped: false };
+    let plan = serde_json::to_vec(&request.plan)
+        .map_err(|error| Failure::Internal(format!("a launch plan has no JSON form: {error}")))?;
+    let control = signals.lock().control_read.take();
+    let control = control.ok_or_else(|| Failure::Internal("a child was started twice for one job".to_owned()))?;
+    match channel::send(status.as_fd(), &plan, result_write.as_fd(), control.as_fd()) {
+        // A launcher that died before it read its plan is seen by its end.
+        Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
+        Err(errno) => return Err(system("sendmsg")(errno)),
+    }
+    drop((result_write, control));
+
+    let mut waiting = Waiting {
+        result: Some(result),
+        status: Some(status),
+        stdout: stdout.map(OwnedFd::from),
+        stderr: stderr.map(OwnedFd::from),
+        frame: FrameReader::new(request.largest_result),
+        launcher: Vec::new(),
+        streams: Default::default(),
+        buffer: vec![0; 64 * 1024],
+    };
+    waiting.set_non_blocking()?;
+    let stop = waiting.wait(request, signals, &reaper.pidfd, started, on_output)?;
+    let killed = !matches!(stop, Stop::Exited);
+    let exit = reaper.reap();
+    let late = waiting.drain(on_output);
+    let fault = match stop {
+        Stop::Cancelled => return Err(Failure::Aborted),
+        Stop::TimedOut => Some(Fault::TimedOut(request.timeout)),
+        Stop::Refused(error) => Some(Fault::Frame(error)),
+        Stop::Exited | Stop::Reported => late.err().map(Fault::Frame),
+    };
+    let launch = serde_json::from_slice::<LaunchFailure>(&waiting.launcher).ok();
+    let frame = match (launch, fault) {
+        (Some(failure), _) => Err(Fault::Launch(failure)),
+        (None, Some(fault)) => Err(fault),
+        (None, None) => waiting.frame.finish().map_err(Fault::Frame),
+    };
+    let [_, stderr_stream] = &waiting.streams;
+    Ok(ChildEnd { frame, exit: exit.filter(|_| !killed), stderr_tail: stderr_stream.tail() })
+}
+
+/// Why the waiting is over.
+enum Stop {
+    Exited,
+    Reported,
+    TimedOut,
+    Cancelled,
+    Refused(FrameError),
+}
+
+struct Waiting {
+    result: Option<OwnedFd>,
+    status: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+    frame: FrameReader,
+    /// What the launcher said.
+    launcher: Vec<u8>,
+    /// stdout and stderr.
+    streams: [OutputStream; 2],
+    buffer: Vec<u8>,
+}
+
+/// One read of a descriptor that does not wait.
+enum Piece {
+    Some(usize),
+    Nothing,
+    End,
+}
+
+fn read(descriptor: BorrowedFd<'_>, buffer: &mut [u8]) -> Piece {
+    match rustix::io::read(descriptor, buffer) {
+        Ok(0) => Piece::End,
+        Ok(count) => Piece::Some(count),
+        Err(Errno::AGAIN | Errno::INTR) => Piece::Nothing,
+        // A pipe's other end that went away with an error is an end.
+        Err(_) => Piece::End,
+    }
+}
+
+impl Waiting {
+    fn set_non_blocking(&self) -> Result<()> {
+        for descriptor in [&self.result, &self.status, &self.stdout, &self.stderr].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(descriptor, true).map_err(system("ioctl"))?;
+        }
+        Ok(())
+    }
+
+    fn wait(
+        &mut self,
+        request: &ChildRequest,
+        signals: &Signals,
+        pidfd: &OwnedFd,
+        started: Instant,
+        on_output: &mut dyn FnMut(Vec<OutputLine>),
+    ) -> Result<Stop> {
+        let deadline = started.checked_add(request.timeout);
+        let mut grace: Option<Instant> = None;
+        loop {
+            if signals.is_cancelled() {
+                return Ok(Stop::Cancelled);
+            }
+            if self.result.is_none() && self.frame.is_complete() {
+                return Ok(Stop::Reported);
+            }
+            if grace.is_none() && (self.result.is_none() || self.frame.is_complete()) {
+                grace = Some(Instant::now() + GRACE);
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Ok(Stop::TimedOut);
+            }
+            if grace.is_some_and(|grace| now >= grace) {
+                return Ok(Stop::Reported);
+            }
+            let until = deadline.into_iter().chain(grace).min();
+            let Ready { result, status, stdout, stderr, exited } =
+                self.poll(pidfd, &signals.wake, until.map(|until| until.saturating_duration_since(now)))?;
+            if status {
+                self.read_status();
+            }
+            // Output first: what was written before the result is forwarded before it.
+            if stdout {
+                self.read_output(false, on_output);
+            }
+            if stderr {
+                self.read_output(true, on_output);
+            }
+            if result && let Err(error) = self.read_result() {
+                return Ok(Stop::Refused(error));
+            }
+            if exited {
+                return Ok(Stop::Exited);
+            }
+        }
+    }
+
+    fn poll(&self, pidfd: &OwnedFd, wake: &OwnedFd, wait: Option<Duration>) -> Result<Ready> {
+        let optional = [&self.result, &self.status, &self.stdout, &self.stderr];
+        let mut entries: Vec<PollFd<'_>> =
+            optional.iter().copied().flatten().chain([pidfd, wake]).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        // A moment more than asked for, so that the time is over when it returns.
+        let timespec = wait.map(|wait| Timespec::try_from(wait + Duration::from_millis(1)).unwrap_or_default());
+        match poll(&mut entries, timespec.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(system("poll")(errno)),
+        }
+        let mut ready = entries.iter().map(|entry| !entry.revents().is_empty());
+        let mut of = |descriptor: &Option<OwnedFd>| descriptor.is_some() && ready.next().unwrap_or(false);
+        let (result, status, stdout, stderr) = (of(&self.result), of(&self.status), of(&self.stdout), of(&self.stderr));
+        Ok(Ready { result, status, stdout, stderr, exited: ready.next().unwrap_or(false) })
+    }
+
+    fn read_status(&mut self) {
+        let Some(status) = &self.status else { return };
+        match read(status.as_fd(), &mut self.buffer) {
+            // The launcher's own words are short.
+            Piece::Some(count) if self.launcher.len() < self.buffer.len() => {
+                self.launcher.extend_from_slice(&self.buffer[..count]);
+            }
+            Piece::Some(_) | Piece::Nothing => {}
+            Piece::End => self.status = None,
+        }
+    }
+
+    fn read_output(&mut self, is_error: bool, on_output: &mut dyn FnMut(Vec<OutputLine>)) -> bool {
+        let place = if is_error { &mut self.stderr } else { &mut self.stdout };
+        let Some(descriptor) = place else { return false };
+        let stream = &mut self.streams[usize::from(is_error)];
+        let (lines, more) = match read(descriptor.as_fd(), &mut self.buffer) {
+            Piece::Some(count) => (stream.take(&self.buffer[..count]), true),
+            Piece::Nothing => (Vec::new(), false),
+            Piece::End => {
+                *place = None;
+                (stream.finish().into_iter().collect(), false)
+            }
+        };
+        if !lines.is_empty() {
+            on_output(lines.into_iter().map(|line| (is_error, line)).collect());
+        }
+        more
+    }
+
+    fn read_result(&mut self) -> std::result::Result<bool, FrameError> {
+        let Some(result) = &self.result else { return Ok(false) };
+        match read(result.as_fd(), &mut self.buffer) {
+            Piece::Some(count) => self.frame.take(&self.buffer[..count]).map(|()| true),
+            Piece::Nothing => Ok(false),
+            Piece::End => {
+                self.result = None;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads what the dead child left in its pipes.
+    fn drain(&mut self, on_output: &mut dyn FnMut(Vec<OutputLine>)) -> std::result::Result<(), FrameError> {
+        while self.status.is_some() {
+            let before = self.launcher.len();
+            self.read_status();
+            if self.launcher.len() == before {
+                break;
+            }
+        }
+        for is_error in [false, true] {
+            let mut rounds = MOST_DRAINED / self.buffer.len();
+            while rounds > 0 && self.read_output(is_error, on_output) {
+                rounds -= 1;
+            }
+            let last = self.streams[usize::from(is_error)].finish();
+            on_output(last.into_iter().map(|line| (is_error, line)).collect());
+        }
+        while self.read_result()? {}
+        Ok(())
+    }
+}
+
+#[allow(clippy::struct_excessive_bools, reason = "one for each descriptor that is waited for")]
+struct Ready {
+    result: bool,
+    status: bool,
+    stdout: bool,
+    stderr: bool,
+    exited: bool,
+}

@@ -1,0 +1,266 @@
+//! From what the child reports of an error to the words that a person reads: the one table of denials.
+//!
+//! Pure; nothing here fails. Source of the rules: `contract/sandbox.md`, "Errors". A denial is told in the same words
+//! whoever denied it: Node's Permission Model says what was denied, the kernel gives only an error number and the name
+//! of the operation, so the operation is taken from those.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest text that is taken over, in bytes.
+pub const LONGEST_TEXT: usize = 64 * 1024;
+
+/// The kind of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorType {
+    /// A file could not be imported.
+    Import,
+    /// What the files declare could not be put together.
+    Resolution,
+    /// Files import each other in a circle.
+    Circular,
+    /// Something was tried that is not allowed.
+    Permission,
+}
+
+/// An error as plain data, as `runtime/child-errors.js` describes it. Every field may be missing: it comes from code
+/// that is not trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RawError {
+    /// The message of an Error.
+    pub message: Option<String>,
+    /// `String(error)` of what is no Error.
+    pub text: Option<String>,
+    /// Whether it is an Error.
+    pub is_error: bool,
+    /// Its code.
+    pub code: Option<String>,
+    /// The permission of Node's Permission Model.
+    pub permission: Option<String>,
+    /// What it was asked for.
+    pub resource: Option<String>,
+    /// The operation of a system error.
+    pub syscall: Option<String>,
+    /// The path of a system error.
+    pub path: Option<String>,
+    /// The address of a network error.
+    pub address: Option<String>,
+    /// Its port.
+    pub port: Option<serde_json::Number>,
+    /// The host of a look-up.
+    pub hostname: Option<String>,
+    /// The parts of an aggregate.
+    pub errors: Vec<RawError>,
+    /// The cause.
+    pub cause: Option<Box<RawError>>,
+}
+
+/// Where the child could read, to tell a denial from an ordinary refusal inside of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Boundary {
+    /// Canonical directories that the child may read.
+    pub readable: Vec<String>,
+    /// Whether the kernel's layers held the child, so that its refusals are denials.
+    pub kernel: bool,
+}
+
+/// An error in the words of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassifiedError {
+    /// The project file it is about, or empty.
+    pub file: String,
+    /// The sentence.
+    pub message: String,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub error_type: ErrorType,
+}
+
+/// What was denied.
+struct Denial {
+    operation: Option<String>,
+    resource: Option<String>,
+}
+
+/// Classifies an error.
+#[must_use]
+pub fn classify(file: &str, error: &RawError, fallback: ErrorType, boundary: &Boundary) -> ClassifiedError {
+    let found = denial(error, boundary, 0);
+    let (message, error_type) = match found {
+        Some(denial) => (denied_message(file, &denial), ErrorType::Permission),
+        None => (if error.is_error { error.message.clone() } else { error.text.clone() }.unwrap_or_default(), fallback),
+    };
+    ClassifiedError { file: cut(file), message: cut(&message), error_type }
+}
+
+fn denied_message(file: &str, denial: &Denial) -> String {
+    let operation = denial.operation.as_deref().unwrap_or("an unrecognized sandboxed operation");
+    let resource = denial.resource.as_deref().map(|resource| format!(" ({resource})")).unwrap_or_default();
+    let place = if file.is_empty() { "sandboxed run-fallback code".to_owned() } else { format!("\"{file}\"") };
+    format!("sandbox denied {operation}{resource}: {place} attempted an operation outside the sandbox's allowlist")
+}
+
+/// How deep causes and aggregates are looked through.
+const DEEPEST: usize = 8;
+
+fn denial(error: &RawError, boundary: &Boundary, depth: usize) -> Option<Denial> {
+    let own = permission_model(error).or_else(|| kernel(error, boundary));
+    if own.is_some() || depth >= DEEPEST {
+        return own;
+    }
+    error.cause.iter().map(AsRef::as_ref).chain(&error.errors).find_map(|inner| denial(inner, boundary, depth + 1))
+}
+
+/// What Node itself denied.
+fn permission_model(error: &RawError) -> Option<Denial> {
+    match error.code.as_deref()? {
+        "ERR_ACCESS_DENIED" => {
+            // Node 25 denies the network without saying so in a field.
+            let network = error.permission.is_none() && network_operation(error);
+            let operation = error.permission.clone().or_else(|| network.then(|| "Net".to_owned()));
+            Some(Denial { operation, resource: error.resource.clone().or_else(|| network.then(|| place(error))?) })
+        }
+        "ERR_DLOPEN_DISABLED" => Some(Denial {
+            operation: Some("Addons".to_owned()),
+            resource: error.resource.clone().or_else(|| error.path.clone()),
+        }),
+        _ => None,
+    }
+}
+
+fn network_operation(error: &RawError) -> bool {
+    matches!(
+        error.syscall.as_deref(),
+        Some("connect" | "socket" | "bind" | "listen" | "send" | "getaddrinfo" | "queryA" | "queryAaaa")
+    ) || error.address.is_some()
+        || error.hostname.is_some()
+}
+
+/// The address, host or path that an operation was for.
+fn place(error: &RawError) -> Option<String> {
+    match (&error.address, &error.port) {
+        (Some(address), Some(port)) => Some(format!("{address}:{port}")),
+        (Some(address), None) => Some(address.clone()),
+        (None, _) => error.hostname.clone().or_else(|| error.path.clone()),
+    }
+}
+
+/// What the kernel denied: an error number and the operation it was given for.
+fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
+    if !boundary.kernel {
+        return None;
+    }
+    let code = error.code.as_deref()?;
+    let syscall = error.syscall.as_deref()?;
+    let operation = |name: &str, resource: Option<String>| Some(Denial { operation: Some(name.to_owned()), resource });
+    if syscall == "getaddrinfo" || syscall.starts_with("query") {
+        return matches!(
+            code,
+            "EAI_AGAIN" | "EAI_FAIL" | "EAI_SYSTEM" | "ECONNREFUSED" | "ETIMEOUT" | "EPERM" | "EACCES"
+        )
+        .then(|| operation("Net", place(error)))?;
+    }
+    if !matches!(code, "EPERM" | "EACCES") {
+        return None;
+    }
+    match syscall.split(' ').next().unwrap_or(syscall) {
+        "connect" | "socket" | "bind" | "listen" | "send" | "sendto" | "sendmsg" | "setsockopt" => {
+            operation("Net", place(error))
+        }
+        "spawn" | "spawnSync" | "fork" | "posix_spawn" => {
+            let program = syscall.split_once(' ').map(|(_, program)| program.to_owned());
+            operation("ChildProcess", program.or_else(|| error.path.clone()))
+        }
+        "kill" => operation("Signal", error.path.clone()),
+        "open" | "read" | "scandir" | "opendir" | "lstat" | "stat" | "readlink" | "realpath" | "access"
+        | "copyfile" => {
+            // Inside what the child may read, a refusal is the file's own permissions and stays what it is.
+            let path = error.path.clone()?;
+            (!is_readable(&path, boundary)).then(|| operation("FileSystemRead", Some(path)))?
+        }
+        "write" | "mkdir" | "mkdtemp" | "rename" | "link" | "symlink" | "unlink" | "rmdir" | "chmod" | "fchmod"
+        | "chown" | "utime" | "futime" | "ftruncate" | "truncate" => operation("FileSystemWrite", error.path.clone()),
+        _ => None,
+    }
+}
+
+fn is_readable(path: &str, boundary: &Boundary) -> bool {
+    let path = std::path::Path::new(path);
+    boundary.readable.iter().any(|root| path.starts_with(root))
+}
+
+/// A text of bounded length, with a mark where it was cut.
+#[must_use]
+pub fn cut(text: &str) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text.to_owned();
+    }
+    let mut end = LONGEST_TEXT;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}\u{2026} [cut]", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coded(code: &str) -> RawError {
+        RawError { is_error: true, message: Some("m".to_owned()), code: Some(code.to_owned()), ..RawError::default() }
+    }
+
+    fn message(file: &str, error: &RawError) -> String {
+        classify(file, error, ErrorType::Import, &Boundary { readable: vec!["/p".to_owned()], kernel: true }).message
+    }
+
+    #[test]
+    fn a_denial_of_node_is_told_by_file_operation_and_resource() {
+        let mut error = coded("ERR_ACCESS_DENIED");
+        assert_eq!(
+            message("", &error),
+            "sandbox denied an unrecognized sandboxed operation: sandboxed run-fallback code attempted an operation outside the sandbox's allowlist"
+        );
+        error.permission = Some("FileSystemRead".to_owned());
+        error.resource = Some("/etc/hosts".to_owned());
+        assert_eq!(
+            message("/p/a.ts", &error),
+            "sandbox denied FileSystemRead (/etc/hosts): \"/p/a.ts\" attempted an operation outside the sandbox's allowlist"
+        );
+    }
+
+    #[test]
+    fn a_denial_of_the_kernel_reads_the_same() {
+        let error = RawError {
+            syscall: Some("connect".to_owned()),
+            address: Some("127.0.0.1".to_owned()),
+            port: Some(80.into()),
+            ..coded("EPERM")
+        };
+        assert!(message("/p/a.ts", &error).starts_with("sandbox denied Net (127.0.0.1:80): "));
+        let wrapped = RawError { cause: Some(Box::new(error)), ..coded("") };
+        assert!(message("/p/a.ts", &wrapped).starts_with("sandbox denied Net (127.0.0.1:80): "));
+        let spawn = RawError { syscall: Some("spawn sh".to_owned()), ..coded("EPERM") };
+        assert!(message("/p/a.ts", &spawn).starts_with("sandbox denied ChildProcess (sh): "));
+    }
+
+    #[test]
+    fn an_ordinary_refusal_inside_stays_what_it_is() {
+        let error =
+            RawError { syscall: Some("open".to_owned()), path: Some("/p/secret".to_owned()), ..coded("EACCES") };
+        assert_eq!(message("/p/a.ts", &error), "m");
+        let outside = RawError { path: Some("/q".to_owned()), ..error };
+        assert!(message("/p/a.ts", &outside).starts_with("sandbox denied FileSystemRead (/q): "));
+    }
+
+    #[test]
+    fn what_is_no_error_is_its_text() {
+        let error = RawError { text: Some("42".to_owned()), ..RawError::default() };
+        assert_eq!(message("", &error), "42");
+        let long = RawError { text: Some("é".repeat(LONGEST_TEXT)), ..RawError::default() };
+        assert!(message("", &long).len() < LONGEST_TEXT + 32);
+        assert!(message("", &long).ends_with("\u{2026} [cut]"));
+    }
+}

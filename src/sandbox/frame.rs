@@ -1,0 +1,145 @@
+//! The result frame: a length of four bytes, then as many bytes of JSON, then the end.
+//!
+//! It comes from code that is not trusted, so it is bounded before anything is set aside for it, and a second frame is a
+//! violation, not a choice. Fails with a [`FrameError`], in a sentence for a person.
+
+/// The default of the largest result, in bytes (`contract/sandbox.md`, "Launch").
+pub const DEFAULT_LARGEST_RESULT: u64 = 256 * 1024 * 1024;
+
+/// What is wrong with what came on the result descriptor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The result is too large.
+    #[error("its result of {announced} bytes is larger than maxResultBytes={largest}")]
+    TooLarge {
+        /// The announced length in bytes.
+        announced: u64,
+        /// The limit in bytes.
+        largest: u64,
+    },
+    /// Something came after the frame.
+    #[error("it sent more than one result; something besides the driver wrote to the result descriptor")]
+    MoreThanOne,
+    /// The frame ended early.
+    #[error("its result ended after {received} of {announced} bytes")]
+    Truncated {
+        /// The bytes that came.
+        received: usize,
+        /// The bytes that were announced.
+        announced: u64,
+    },
+    /// Nothing came.
+    #[error("it ended without a result")]
+    Missing,
+}
+
+/// Collects a frame from pieces.
+#[derive(Debug)]
+pub struct FrameReader {
+    largest: u64,
+    header: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl FrameReader {
+    /// A reader that accepts at most this many bytes.
+    #[must_use]
+    pub fn new(largest: u64) -> Self {
+        Self { largest, header: Vec::with_capacity(4), body: Vec::new() }
+    }
+
+    fn announced(&self) -> Option<u64> {
+        let header: [u8; 4] = self.header.as_slice().try_into().ok()?;
+        Some(u64::from(u32::from_be_bytes(header)))
+    }
+
+    /// Whether all of the frame is there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.announced() == Some(self.body.len() as u64)
+    }
+
+    /// Whether nothing came yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.header.is_empty()
+    }
+
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// Too large; more than one.
+    pub fn take(&mut self, mut piece: &[u8]) -> Result<(), FrameError> {
+        let missing = 4 - self.header.len();
+        let (header, rest) = piece.split_at(missing.min(piece.len()));
+        self.header.extend_from_slice(header);
+        piece = rest;
+        let Some(announced) = self.announced() else { return Ok(()) };
+        if announced > self.largest {
+            return Err(FrameError::TooLarge { announced, largest: self.largest });
+        }
+        if self.body.len() as u64 + piece.len() as u64 > announced {
+            return Err(FrameError::MoreThanOne);
+        }
+        self.body.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// The frame, once nothing more can come.
+    ///
+    /// # Errors
+    /// Truncated; missing.
+    pub fn finish(self) -> Result<Vec<u8>, FrameError> {
+        match self.announced() {
+            Some(announced) if announced == self.body.len() as u64 => Ok(self.body),
+            Some(announced) => Err(FrameError::Truncated { received: self.body.len(), announced }),
+            None if self.header.is_empty() => Err(FrameError::Missing),
+            None => Err(FrameError::Truncated { received: 0, announced: 0 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(body: &[u8]) -> Vec<u8> {
+        [&u32::try_from(body.len()).unwrap().to_be_bytes()[..], body].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_comes_whole_however_it_is_cut(body: Vec<u8>, cuts in proptest::collection::vec(0_usize..20, 0..20)) {
+            let bytes = framed(&body);
+            let mut reader = FrameReader::new(1000);
+            let mut rest = &bytes[..];
+            for cut in cuts {
+                let (piece, after) = rest.split_at(cut.min(rest.len()));
+                reader.take(piece).unwrap();
+                rest = after;
+            }
+            reader.take(rest).unwrap();
+            prop_assert!(reader.is_complete());
+            prop_assert_eq!(reader.finish().unwrap(), body);
+        }
+    }
+
+    #[test]
+    fn four_gigabytes_are_refused_before_they_come() {
+        let mut reader = FrameReader::new(10);
+        let refused = reader.take(&u32::MAX.to_be_bytes());
+        assert_eq!(refused, Err(FrameError::TooLarge { announced: u64::from(u32::MAX), largest: 10 }));
+    }
+
+    #[test]
+    fn one_frame_and_no_more() {
+        let mut reader = FrameReader::new(10);
+        reader.take(&framed(b"{}")).unwrap();
+        assert_eq!(reader.take(b"x"), Err(FrameError::MoreThanOne));
+        let mut early = FrameReader::new(10);
+        early.take(&framed(b"{}")[..5]).unwrap();
+        assert_eq!(early.finish(), Err(FrameError::Truncated { received: 1, announced: 2 }));
+        assert_eq!(FrameReader::new(10).finish(), Err(FrameError::Missing));
+    }
+}

@@ -1,0 +1,191 @@
+//! The shapes that a result may have, and putting what the child reported into the words of the caller.
+//!
+//! A frame that is no JSON or has another shape is a failed run with a clear message, in the same form as a child that
+//! ended without one. Source: `contract/sandbox.md`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::child::{ChildEnd, Fault};
+use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut};
+use super::frame::FrameError;
+
+/// What kind of result is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expected {
+    /// Entities of a run.
+    Run,
+    /// A value.
+    Value,
+}
+
+#[derive(Deserialize)]
+struct ReportedError {
+    file: String,
+    message: String,
+    #[serde(rename = "type")]
+    error_type: ErrorType,
+    raw: Option<RawError>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RunFrame<'a> {
+    #[serde(borrow)]
+    entity_set: EntitySet<'a>,
+    errors: Vec<ReportedError>,
+    provenance_by_name: BTreeMap<String, String>,
+    #[serde(default)]
+    incomplete: bool,
+}
+
+#[derive(Deserialize)]
+struct EntitySet<'a> {
+    #[serde(borrow)]
+    entities: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct ValueFrame<'a> {
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct RefusedFrame {
+    list: Vec<Refusal>,
+}
+
+/// A value that is not data, and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The path from the root of the value.
+    path: String,
+    /// What is there.
+    found: String,
+}
+
+#[derive(Deserialize)]
+struct FailedFrame {
+    error: ReportedError,
+}
+
+/// The result as the caller's side reads it.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Report<'a> {
+    /// A run was made.
+    Run {
+        /// The entities.
+        entity_set: EntitySetText<'a>,
+        /// The errors, classified.
+        errors: Vec<ClassifiedError>,
+        /// Where each entity was declared.
+        provenance_by_name: BTreeMap<String, String>,
+    },
+    /// A value was made.
+    Value {
+        /// The value.
+        value: &'a RawValue,
+    },
+    /// The value is not data.
+    Refused {
+        /// What is not.
+        list: Vec<Refusal>,
+    },
+    /// The file threw.
+    Failed {
+        /// What it threw, classified.
+        error: ClassifiedError,
+    },
+    /// There is no result.
+    Broken {
+        /// Why, in a sentence.
+        message: String,
+    },
+}
+
+/// The entities as the child wrote them.
+#[derive(Serialize)]
+pub struct EntitySetText<'a> {
+    entities: Vec<&'a RawValue>,
+}
+
+fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
+    match error.raw {
+        Some(raw) => classify(&error.file, &raw, error.error_type, boundary),
+        None => ClassifiedError { file: cut(&error.file), message: cut(&error.message), error_type: error.error_type },
+    }
+}
+
+/// Turns the end of a child into a report.
+#[must_use]
+pub fn report<'a>(end: &'a ChildEnd, expected: Expected, boundary: &Boundary, label: &str) -> Report<'a> {
+    match &end.frame {
+        Err(fault) => Report::Broken { message: broken(fault, end, label) },
+        Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|reason| Report::Broken {
+            message: with_stderr(&format!("{label} sent a result that cannot be read: {reason}"), end),
+        }),
+    }
+}
+
+fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boundary) -> Result<Report<'a>, String> {
+    fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, String> {
+        serde_json::from_slice(frame).map_err(|error| error.to_string())
+    }
+    let Kind { kind } = parse(frame)?;
+    match (expected, kind.as_str()) {
+        (Expected::Run, "run") => {
+            let run: RunFrame<'_> = parse(frame)?;
+            let mut errors: Vec<ClassifiedError> = run.errors.into_iter().map(|error| words(error, boundary)).collect();
+            if run.incomplete
+                && let Some(last) = errors.last_mut()
+            {
+                last.message = with_stderr(&last.message, end);
+            }
+            Ok(Report::Run {
+                entity_set: EntitySetText { entities: run.entity_set.entities },
+                errors,
+                provenance_by_name: run.provenance_by_name,
+            })
+        }
+        (Expected::Value, "value") => Ok(Report::Value { value: parse::<ValueFrame<'_>>(frame)?.value }),
+        (Expected::Value, "refused") => Ok(Report::Refused { list: parse::<RefusedFrame>(frame)?.list }),
+        (Expected::Value, "failed") => {
+            let error = words(parse::<FailedFrame>(frame)?.error, boundary);
+            Ok(Report::Failed { error })
+        }
+        _ => Err(format!("it is of the kind {:?}", cut(&kind))),
+    }
+}
+
+fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
+    let sentence = match (fault, end.exit) {
+        (Fault::TimedOut(timeout), _) => {
+            format!("{label} timed out after {} ms and was killed", timeout.as_millis())
+        }
+        (Fault::Launch(failure), _) => {
+            return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
+        }
+        (Fault::Frame(FrameError::Missing), Some(exit)) => format!("{label} exited before reporting ({exit})"),
+        (Fault::Frame(FrameError::Missing), None) => {
+            format!("{label} closed its result descriptor before reporting and was killed")
+        }
+        (Fault::Frame(error), Some(exit)) => format!("{label}: {error} ({exit})"),
+        (Fault::Frame(error), None) => format!("{label}: {error}"),
+    };
+    with_stderr(&sentence, end)
+}
+
+fn with_stderr(sentence: &str, end: &ChildEnd) -> String {
+    let tail = end.stderr_tail.trim_end();
+    if tail.is_empty() { sentence.to_owned() } else { format!("{sentence}\n{tail}") }
+}
