@@ -48,5 +48,7 @@ impl OperationError {
     #[must_use]
     pub fn means_changed(self) -> bool {
         matches!(self.errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::STALE)
+            // What is said of a node that is no link any more.
+            || (self.operation == "readlink" && self.errno == Errno::INVAL)
     }
 }

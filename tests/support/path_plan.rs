@@ -158,8 +158,8 @@ impl Side {
             Step::MakeFifo(path) => {
                 let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
                 changed(self.inside(path).and_then(|path| {
-                    let made = rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0);
-                    made.map_err(std::io::Error::from)
+                    let outcome = rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0);
+                    outcome.map_err(std::io::Error::from)
                 }))
             }
             Step::Move(from, to) => changed(self.inside(from).and_then(|from| fs::rename(from, self.inside(to)?))),
