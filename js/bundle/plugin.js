@@ -1,0 +1,222 @@
+'use strict'
+
+// sallyport's plugin for esbuild: where the driver comes from, what a file's bytes are, what stands in for a file that
+// failed, for Node's own modules, for addons and for packages that stay outside. It records what one build has read and
+// what it was refused. What cannot be read is an error of the file that imports it.
+
+const { builtinModules } = require('node:module')
+const path = require('node:path')
+const { fileURLToPath } = require('node:url')
+
+const { failureModule } = require('./failures')
+const { withLocation } = require('./location')
+const { ReadFailure, readContained } = require('./read')
+
+/**
+ * @typedef {import('esbuild').OnLoadResult} OnLoadResult
+ * @typedef {import('esbuild').OnResolveArgs} OnResolveArgs
+ * @typedef {import('esbuild').OnResolveResult} OnResolveResult
+ * @typedef {import('./containment').Containment} Containment
+ * @typedef {import('./failures').FileFailure} FileFailure
+ * @typedef {import('./packages').ExternalPackages} ExternalPackages
+ */
+
+/**
+ * What one build does otherwise than the one before it.
+ * @typedef {object} Substitutions
+ * @property {Map<string, FileFailure>} files by path
+ * @property {Map<string, FileFailure>} entries by the specifier in the driver
+ */
+
+/**
+ * @typedef {object} BuildRecord
+ * @property {Map<string, { content: Buffer, line: number, shift: number }>} files what was read, by path
+ * @property {Map<string, string>} refused the real path of what may not be read, by path
+ * @property {Map<string, OnResolveArgs['kind']>} entries what the driver imports, by specifier
+ */
+
+const DRIVER_NAMESPACE = 'sallyport-driver'
+/** The name of the entry point, which is no path. */
+const ENTRY_POINT = /^sallyport-driver$/
+
+const FAILURE_NAMESPACE = 'sallyport-failure'
+const OUTSIDE_NAMESPACE = 'sallyport-outside'
+
+/** A specifier that only a stand-in may use, for the failure with this number. */
+const FAILURE_SPECIFIER = /^sallyport-failure:(\d+)$/
+
+const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx)$/i
+
+/**
+ * Static imports of Node's own modules are loaded when the file that asks for them runs: a module that this version of
+ * Node does not have would otherwise end the whole bundle before it begins.
+ */
+const BUILTIN = new RegExp(
+  `^(?:node:.+|${builtinModules
+    .filter((name) => !name.startsWith('_'))
+    .map((name) => name.replaceAll('/', '\\/'))
+    .join('|')})$`,
+)
+
+/**
+ * @param {object} options
+ * @param {string} options.driverPath where the driver is said to be
+ * @param {string} options.driverSource
+ * @param {Containment | undefined} options.containment
+ * @param {ExternalPackages} options.externals
+ * @param {Substitutions} options.substitutions
+ * @param {BuildRecord} options.record filled
+ * @returns {import('esbuild').Plugin}
+ */
+function createPlugin({ driverPath, driverSource, containment, externals, substitutions, record }) {
+  /** @type {FileFailure[]} */
+  const failures = []
+
+  /** @param {FileFailure} failure */
+  const specifierFor = (failure) => `sallyport-failure:${failures.push(failure) - 1}`
+
+  /**
+   * @param {string} file
+   * @param {FileFailure} failure
+   * @returns {OnLoadResult}
+   */
+  const standIn = (file, failure) => {
+    const specifier = JSON.stringify(specifierFor(failure))
+    const isCommonJs = /\.c[jt]s$/i.test(file)
+    return {
+      contents: isCommonJs
+        ? `module.exports = require(${specifier})`
+        : `export * from ${specifier}; export { default } from ${specifier}`,
+      loader: 'js',
+      resolveDir: path.dirname(file),
+    }
+  }
+
+  return {
+    name: 'sallyport',
+    setup(build) {
+      // Callbacks are asked in this order. Filters are narrow where they can be: each call crosses to esbuild and back.
+      build.onResolve({ filter: ENTRY_POINT }, ({ kind }) =>
+        kind === 'entry-point' ? { path: driverPath, namespace: DRIVER_NAMESPACE } : undefined,
+      )
+
+      build.onResolve({ filter: /.*/, namespace: OUTSIDE_NAMESPACE }, (argument) => ({
+        path: argument.path,
+        external: true,
+      }))
+
+      build.onLoad({ filter: /.*/, namespace: DRIVER_NAMESPACE }, () => ({
+        contents: withLocation(Buffer.from(driverSource), driverPath).content,
+        loader: 'ts',
+        resolveDir: path.dirname(driverPath),
+      }))
+
+      build.onResolve({ filter: /.*/, namespace: DRIVER_NAMESPACE }, (argument) => {
+        const failure = substitutions.entries.get(argument.path)
+        record.entries.set(argument.path, argument.kind)
+        return failure === undefined
+          ? undefined
+          : { path: specifierFor(failure).slice('sallyport-failure:'.length), namespace: FAILURE_NAMESPACE }
+      })
+
+      build.onResolve({ filter: FAILURE_SPECIFIER }, (argument) => {
+        const number = FAILURE_SPECIFIER.exec(argument.path)?.[1] ?? ''
+        // Only a stand-in has such an import; in a file of the project it means nothing.
+        if (!substitutions.files.has(argument.importer)) return undefined
+        return { path: number, namespace: FAILURE_NAMESPACE }
+      })
+
+      build.onLoad({ filter: /.*/, namespace: FAILURE_NAMESPACE }, (argument) => ({
+        contents: failureModule(/** @type {FileFailure} */ (failures[Number(argument.path)])),
+        loader: 'js',
+      }))
+
+      build.onResolve({ filter: BUILTIN }, ({ path: specifier, kind }) =>
+        kind === 'import-statement' ? { path: specifier, namespace: OUTSIDE_NAMESPACE } : undefined,
+      )
+
+      build.onLoad({ filter: /.*/, namespace: OUTSIDE_NAMESPACE }, (argument) => ({
+        contents: `module.exports = require(${JSON.stringify(argument.path)})`,
+        loader: 'js',
+      }))
+
+      build.onResolve({ filter: /^typescript(?:\/|$)/ }, (argument) => resolveExternal(argument, externals))
+
+      build.onResolve({ filter: /^file:/i }, async ({ path: url, pluginData: _, ...argument }) => {
+        let file
+        try {
+          file = fileURLToPath(url)
+        } catch (error) {
+          return {
+            errors: [{ text: `Could not resolve ${JSON.stringify(url)}: ${/** @type {Error} */ (error).message}` }],
+          }
+        }
+        const { errors, path: resolved, namespace } = await build.resolve(file, argument)
+        return errors.length > 0 ? { errors } : { path: resolved, namespace }
+      })
+
+      build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path: file, with: attributes }) => {
+        const failure = substitutions.files.get(file)
+        if (failure !== undefined) return standIn(file, failure)
+        let read
+        try {
+          read = await readContained(file, containment)
+        } catch (error) {
+          if (error instanceof ReadFailure) return { errors: [{ text: error.message }] }
+          throw error
+        }
+        if ('refused' in read) {
+          record.refused.set(file, read.refused)
+          // Nothing of it, under any name: the build goes on, to find out who asked for it.
+          return { contents: '', loader: 'empty' }
+        }
+        const isScript = SCRIPT.test(file) && attributes.type === undefined
+        const located = isScript ? withLocation(read.content, file) : { content: read.content, line: 1, shift: 0 }
+        record.files.set(file, { ...located, content: read.content })
+        return { contents: contentsOf(file, located.content), loader: loaderOf(file), resolveDir: path.dirname(file) }
+      })
+    },
+  }
+}
+
+/**
+ * @param {string} file
+ * @returns {import('esbuild').Loader}
+ */
+function loaderOf(file) {
+  if (/\.node$/i.test(file)) return 'js'
+  // Style sheets mean nothing to Node; bundlers take them for nothing.
+  if (/\.css$/i.test(file)) return 'empty'
+  return 'default'
+}
+
+/**
+ * @param {string} file
+ * @param {Buffer} content
+ * @returns {string | Buffer}
+ */
+function contentsOf(file, content) {
+  if (!/\.node$/i.test(file)) return content
+  const message = `sandbox denied Addons (${file}): native addons cannot be loaded outside of the sandbox's allowlist`
+  return `throw Object.assign(new Error(${JSON.stringify(message)}), ${JSON.stringify({ code: 'ERR_DLOPEN_DISABLED', path: file })}); module.exports = {}`
+}
+
+/**
+ * @param {OnResolveArgs} argument
+ * @param {ExternalPackages} externals
+ * @returns {OnResolveResult | undefined}
+ */
+function resolveExternal({ path: specifier, kind }, { packages, origin }) {
+  const found = packages.find(({ name }) => name === 'typescript')
+  if (found === undefined) {
+    // A call can be tried and caught; a statement cannot.
+    if (kind !== 'import-statement') return { path: specifier, external: true }
+    const text = `Could not resolve "${specifier}": it is never taken from the project, and not installed for the tool (looked for from ${JSON.stringify(origin)})`
+    return { errors: [{ text }] }
+  }
+  const file = specifier === found.name ? found.path : path.join(found.root, specifier.slice(found.name.length + 1))
+  const isCall = kind === 'require-call' || kind === 'require-resolve'
+  return isCall ? { path: file, external: true } : { path: file, namespace: OUTSIDE_NAMESPACE }
+}
+
+module.exports = { DRIVER_NAMESPACE, createPlugin }
