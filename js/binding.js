@@ -8,6 +8,7 @@
  * @typedef {object} NativeJob
  * @property {() => void} cancel asks the work to stop; the last event still comes
  * @property {(id: number, response: string) => void} answer answers a hook event, in JSON
+ * @property {() => void} begin tells the child of a sandboxed run to begin
  * @property {() => NativeLease | null} takeLease the lease of a finished mirror job, once
  */
 
@@ -30,6 +31,10 @@
  * @property {() => void} endJobs cancels all jobs of this environment and waits until they have removed what they made
  * @property {() => WeakMap<object, NativeLease>} leaseTable
  * @property {() => string} failureTable
+ * @property {(taskJson: string, modulesJson: string) => string} generateDriverSource
+ * @property {(file: string, rawJson: string, fallbackJson: string) => string} classifyError
+ * @property {(key: string) => string | null} externalPackageCacheGet
+ * @property {(key: string, json: string) => void} externalPackageCacheSet
  * @property {(mode: number, contentHash: string) => string} hashFileNode
  * @property {(mode: number) => string} hashDirectoryNode
  * @property {(target: string) => string} hashSymlinkTarget

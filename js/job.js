@@ -20,6 +20,7 @@ const { toJson } = require('./json')
 /**
  * @typedef {{ type: 'progress', progress: MirrorProgress }
  *   | { type: 'hook', id: number, name: string, arguments: unknown[] }
+ *   | { type: 'output', lines: [isError: boolean, line: string][] }
  *   | { type: 'done', value?: any, failure?: FailureRecord }} JobEvent
  */
 
@@ -34,6 +35,8 @@ const { toJson } = require('./json')
  * @property {AbortSignal} [signal]
  * @property {(progress: MirrorProgress) => void} [onProgress] what it throws calls the job off
  * @property {Record<string, (...values: any[]) => Promise<unknown>>} [hooks] what they reject with fails the job
+ * @property {(line: string, stream: 'stdout' | 'stderr') => void} [onOutput] what it throws calls the job off
+ * @property {(job: NativeJob) => void} [onStart] is given the job as soon as it runs
  * @property {(result: JobResult, reason: unknown) => Promise<void>} [discard] undoes a job that was finished before it
  *   could be stopped
  */
@@ -51,12 +54,12 @@ function finish() {
 }
 
 /**
- * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep'} kind
+ * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep' | 'sandbox'} kind
  * @param {Record<string, unknown>} request
  * @param {JobOptions} [options]
  * @returns {Promise<JobResult>}
  */
-function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {}) {
+function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = {}, discard } = {}) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason)
@@ -86,6 +89,19 @@ function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {})
         onProgress(progress)
       } catch (error) {
         callOff(error)
+      }
+    }
+
+    /** @param {Extract<JobEvent, { type: 'output' }>} event */
+    const forward = (event) => {
+      for (const [isError, line] of event.lines) {
+        // What was written before the job was called off has been read before; nothing is owed after that.
+        if (onOutput === undefined || calledOff !== undefined) return
+        try {
+          onOutput(line, isError ? 'stderr' : 'stdout')
+        } catch (error) {
+          callOff(error)
+        }
       }
     }
 
@@ -125,6 +141,9 @@ function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {})
         case 'progress':
           report(event.progress)
           break
+        case 'output':
+          forward(event)
+          break
         case 'hook':
           runHook(event).catch(callOff)
           break
@@ -145,7 +164,9 @@ function runJob(kind, request, { signal, onProgress, hooks = {}, discard } = {})
       finish()
       signal?.removeEventListener('abort', onAbort)
       reject(error)
+      return
     }
+    onStart?.(job)
   })
 }
 

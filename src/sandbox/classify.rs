@@ -4,7 +4,7 @@
 //! whoever denied it: Node's Permission Model says what was denied, the kernel gives only an error number and the name
 //! of the operation, so the operation is taken from those.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest text that is taken over, in bytes.
 pub const LONGEST_TEXT: usize = 64 * 1024;
@@ -29,31 +29,51 @@ pub enum ErrorType {
 #[serde(rename_all = "camelCase", default)]
 pub struct RawError {
     /// The message of an Error.
+    #[serde(deserialize_with = "lenient_text")]
     pub message: Option<String>,
     /// `String(error)` of what is no Error.
+    #[serde(deserialize_with = "lenient_text")]
     pub text: Option<String>,
     /// Whether it is an Error.
     pub is_error: bool,
     /// Its code.
+    #[serde(deserialize_with = "lenient_text")]
     pub code: Option<String>,
     /// The permission of Node's Permission Model.
+    #[serde(deserialize_with = "lenient_text")]
     pub permission: Option<String>,
     /// What it was asked for.
+    #[serde(deserialize_with = "lenient_text")]
     pub resource: Option<String>,
     /// The operation of a system error.
+    #[serde(deserialize_with = "lenient_text")]
     pub syscall: Option<String>,
     /// The path of a system error.
+    #[serde(deserialize_with = "lenient_text")]
     pub path: Option<String>,
     /// The address of a network error.
+    #[serde(deserialize_with = "lenient_text")]
     pub address: Option<String>,
     /// Its port.
-    pub port: Option<serde_json::Number>,
+    #[serde(deserialize_with = "lenient_text")]
+    pub port: Option<String>,
     /// The host of a look-up.
+    #[serde(deserialize_with = "lenient_text")]
     pub hostname: Option<String>,
     /// The parts of an aggregate.
     pub errors: Vec<RawError>,
     /// The cause.
     pub cause: Option<Box<RawError>>,
+}
+
+/// A field as text, a number as its digits; anything else is not there. Project code sets these fields to what it likes,
+/// and a field of another kind must not cost the rest of the report.
+fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
 }
 
 /// Where the child could read, to tell a denial from an ordinary refusal inside of it.
@@ -236,7 +256,7 @@ mod tests {
         let error = RawError {
             syscall: Some("connect".to_owned()),
             address: Some("127.0.0.1".to_owned()),
-            port: Some(80.into()),
+            port: Some("80".to_owned()),
             ..coded("EPERM")
         };
         assert!(message("/p/a.ts", &error).starts_with("sandbox denied Net (127.0.0.1:80): "));

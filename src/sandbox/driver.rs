@@ -28,7 +28,7 @@ pub struct TrustedModules {
     pub child_errors: String,
     /// Sallyport's own: exports `createChannel`.
     pub channel: String,
-    /// Sallyport's own: exports `toData`.
+    /// Sallyport's own: exports `readData`.
     pub data: String,
 }
 
@@ -116,7 +116,13 @@ fn beginning(modules: &TrustedModules, params: &BTreeMap<String, Parameter>, imp
     {
         let _ = writeln!(text, "import {{ {name} }} from {};", literal(&module));
     }
-    let _ = write!(text, "\nconst channel = createChannel();\nsetBuildParams({});\n", literal(params));
+    text.push_str("\nconst channel = createChannel();\n");
+    let checked = imports.iter().copied().chain([("setBuildParams", modules.params.as_str())]);
+    for (name, module) in checked {
+        let payload = format!("{{ kind: \"unusable\", module: {}, name: {} }}", literal(&module), literal(&name));
+        let _ = writeln!(text, "if (typeof {name} !== \"function\") {{ channel.send({payload}); channel.exit(1); }}");
+    }
+    let _ = writeln!(text, "setBuildParams({});", literal(params));
     text
 }
 
@@ -178,8 +184,8 @@ const finish = () => {{
   }}
 }};
 
-channel.onIncomplete((exitCode) => {{
-  note(inFlight, new Error(`the process ended with exit code ${{exitCode}} before ${{inFlight === "" ? "the run was complete" : "the import was complete"}}`), "import");
+channel.onIncomplete(() => {{
+  note(inFlight, new Error(inFlight === "" ? "the process ended before the run was complete" : "the process ended before the file was imported: it exits, or waits for what can never come"), "import");
   return {{ ...finish(), incomplete: true }};
 }});
 
@@ -223,23 +229,22 @@ fn generate_value(
     modules: &TrustedModules,
 ) -> String {
     let mut text =
-        beginning(modules, params, &[("toData", &modules.data), ("classifyChildError", &modules.child_errors)]);
+        beginning(modules, params, &[("readData", &modules.data), ("classifyChildError", &modules.child_errors)]);
     let _ = write!(
         text,
         r#"
 const FILE = {file};
 const failed = (error) => ({{ kind: "failed", error: classifyChildError(FILE, error).toJSON() }});
 
-channel.onIncomplete((exitCode) =>
-  failed(new Error(`the process ended with exit code ${{exitCode}} before the file was evaluated`)));
+channel.onIncomplete(() => ({{ ...failed(new Error("the process ended before the file was evaluated: it exits, or waits for what can never come")), incomplete: true }}));
 
 async function main() {{
   try {{
     channel.requireRestriction();
     const namespace = await import({file});
     {evaluation}
-    const {{ data, refused }} = toData(value);
-    channel.send(refused.length > 0 ? {{ kind: "refused", list: refused }} : {{ kind: "value", value: data }});
+    const {{ data, nonData }} = readData(value);
+    channel.send(nonData.length > 0 ? {{ kind: "refused", list: nonData }} : {{ kind: "value", value: data }});
   }} catch (error) {{
     channel.send(failed(error));
   }}

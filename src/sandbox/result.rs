@@ -74,8 +74,16 @@ pub struct Refusal {
 }
 
 #[derive(Deserialize)]
+struct UnusableFrame {
+    module: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
 struct FailedFrame {
     error: ReportedError,
+    #[serde(default)]
+    incomplete: bool,
 }
 
 /// The result as the caller's side reads it.
@@ -105,6 +113,13 @@ pub enum Report<'a> {
     Failed {
         /// What it threw, classified.
         error: ClassifiedError,
+    },
+    /// A trusted module does not export what it must.
+    Unusable {
+        /// The path of the module.
+        module: String,
+        /// The export that it lacks.
+        name: String,
     },
     /// There is no result.
     Broken {
@@ -157,10 +172,18 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
                 provenance_by_name: run.provenance_by_name,
             })
         }
+        (_, "unusable") => {
+            let UnusableFrame { module, name } = parse(frame)?;
+            Ok(Report::Unusable { module: cut(&module), name: cut(&name) })
+        }
         (Expected::Value, "value") => Ok(Report::Value { value: parse::<ValueFrame<'_>>(frame)?.value }),
         (Expected::Value, "refused") => Ok(Report::Refused { list: parse::<RefusedFrame>(frame)?.list }),
         (Expected::Value, "failed") => {
-            let error = words(parse::<FailedFrame>(frame)?.error, boundary);
+            let FailedFrame { error, incomplete } = parse(frame)?;
+            let mut error = words(error, boundary);
+            if incomplete {
+                error.message = with_stderr(&error.message, end);
+            }
             Ok(Report::Failed { error })
         }
         _ => Err(format!("it is of the kind {:?}", cut(&kind))),

@@ -1,0 +1,386 @@
+'use strict'
+
+// Sandboxed runs: project source in, data out. The child starts at once and boots while the bundler works; when the
+// bundle is there it is told to begin. Whatever happens, the child is dead and its folder gone before a promise settles.
+//
+// A promise rejects only for a wrong argument (TypeErrors that name it), for a driver that cannot be bundled (esbuild's
+// messages), for a level of isolation that cannot be given, and with the reason of the caller's signal; everything that
+// goes wrong inside a run is an error in its result. Configurations and calls have no such result and reject with what
+// went wrong. Source: contract/sandbox.md.
+
+const fs = require('node:fs/promises')
+const os = require('node:os')
+const path = require('node:path')
+
+const {
+  invalidType,
+  invalidValue,
+  optional,
+  requireAbsolutePath,
+  requireArray,
+  requireObject,
+  requireString,
+} = require('./arguments')
+const { buildBundle, resolveExternalPackages } = require('./bundle')
+const { DiscoveryError } = require('./discovery-error')
+const { decodeEntitySet } = require('./entities')
+const { runJob } = require('./job')
+const { driverSource } = require('./sandbox/driver')
+const { kernelUnavailable, nodeOnlyReport } = require('./sandbox/isolation')
+const { launcherPath } = require('./sandbox/launcher')
+const { nodeProgram } = require('./sandbox/node-program')
+const { checkOptions, requireDirectory, requireFile } = require('./sandbox/options')
+const { describeNonData } = require('../runtime/data')
+
+/**
+ * @typedef {import('../index.js').SandboxOptions} SandboxOptions
+ * @typedef {import('../index.js').SandboxRunResult} SandboxRunResult
+ * @typedef {import('../index.js').IsolationReport} IsolationReport
+ * @typedef {import('../index.js').EntitySetWire} EntitySetWire
+ * @typedef {import('../index.js').DiscoveryErrorType} DiscoveryErrorType
+ * @typedef {ReturnType<typeof checkOptions>} CheckedOptions
+ */
+
+/**
+ * @typedef {{ file: string, message: string, type: DiscoveryErrorType }} ReportedError
+ * @typedef {{ kind: 'run', entitySet: EntitySetWire, errors: ReportedError[], provenanceByName: Record<string, string> }
+ *   | { kind: 'value', value: unknown }
+ *   | { kind: 'refused', list: { path: string, found: string }[] }
+ *   | { kind: 'failed', error: ReportedError }
+ *   | { kind: 'unusable', module: string, name: string }
+ *   | { kind: 'broken', message: string }} Report
+ */
+
+const BOOT = path.join(__dirname, '..', 'runtime', 'boot.mjs')
+const BOOT_NAME = 'boot.mjs'
+const BUNDLE_PREFIX = 'chant-sandbox-'
+
+// The descriptors at which the launcher puts the result and the control pipe (src/isolation/plan.rs).
+const RESULT_DESCRIPTOR = 3
+const CONTROL_DESCRIPTOR = 4
+
+const RUN_TIMEOUT_MS = 120_000
+const CONFIG_TIMEOUT_MS = 60_000
+const MAX_RESULT_BYTES = 256 * 1024 * 1024
+const MEMORY_LIMIT_MB = 2048
+
+/** What Node takes besides the heap: measured, RLIMIT_DATA below this above the heap kills some versions at start. */
+const NODE_OVERHEAD_MB = 1024
+
+/**
+ * @param {string} label
+ * @param {CheckedOptions} options
+ * @returns {(line: string, stream: 'stdout' | 'stderr') => void}
+ */
+function outputOf(label, options) {
+  const prefix = options.outputPrefix ?? `[${label}] `
+  // Looked up at each line: callers' tests put a spy there.
+  return options.onOutput ?? ((line) => void process.stderr.write(`${prefix}${line}\n`))
+}
+
+/**
+ * Node reads `*` in a grant as a wildcard, so such a path would grant its neighbours too.
+ * @param {string} granted
+ * @param {string} name
+ * @returns {string}
+ */
+function requireGrantable(granted, name) {
+  if (granted.includes('*')) {
+    throw invalidValue(
+      name,
+      'at a real path without "*", which Node\'s Permission Model would take for a wildcard',
+      granted,
+    )
+  }
+  return granted
+}
+
+/** @returns {Promise<string>} a fresh directory of this call's own, canonical */
+async function makeBundleDirectory() {
+  const made = await fs.mkdtemp(path.join(await fs.realpath(os.tmpdir()), BUNDLE_PREFIX))
+  await fs.chmod(made, 0o700)
+  return made
+}
+
+/**
+ * @param {object} run
+ * @param {string} run.label
+ * @param {'run' | 'value'} run.expected
+ * @param {Record<string, unknown>} run.task
+ * @param {string} run.buildRoot canonical
+ * @param {number} run.timeoutMs
+ * @param {Record<string, string>} [run.env]
+ * @param {CheckedOptions} options
+ * @returns {Promise<{ report: Report, isolation: IsolationReport, bundleMs: number, bundleBytes: number,
+ *   fileErrors: ReportedError[] }>}
+ */
+async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} }, options) {
+  options.signal?.throwIfAborted()
+  if (options.isolation === 'kernel') throw kernelUnavailable()
+  const launcher = launcherPath()
+  const program = await nodeProgram(options.nodePath ?? process.execPath)
+  const readRoots = await Promise.all(
+    options.readRoots.map((root, index) => requireDirectory(root, `options.readRoots[${index}]`)),
+  )
+  await requireModuleFiles(options)
+  const external = await resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
+  const bundleDir = await makeBundleDirectory()
+  try {
+    await fs.copyFile(BOOT, path.join(bundleDir, BOOT_NAME))
+    const readable = [
+      bundleDir,
+      requireGrantable(buildRoot, 'buildRoot'),
+      ...readRoots.map((root, index) => requireGrantable(root, `options.readRoots[${index}]`)),
+      ...external.readPaths.map((root) => requireGrantable(root, 'options.toolRoot')),
+    ]
+    const memoryLimitMb = options.memoryLimitMb ?? MEMORY_LIMIT_MB
+    const request = {
+      launcher,
+      program: program.path,
+      arguments: [
+        program.permissionFlag,
+        ...readable.map((root) => `--allow-fs-read=${root}`),
+        '--disable-warning=ExperimentalWarning',
+        `--max-old-space-size=${memoryLimitMb}`,
+        path.join(bundleDir, BOOT_NAME),
+      ],
+      environment: Object.entries({
+        ...(process.env.PATH === undefined ? {} : { PATH: process.env.PATH }),
+        ...env,
+        ...options.env,
+        SALLYPORT_RESULT_FD: String(RESULT_DESCRIPTOR),
+        SALLYPORT_CONTROL_FD: String(CONTROL_DESCRIPTOR),
+      }),
+      cpuSeconds: options.cpuSeconds ?? null,
+      memoryLimitBytes: (memoryLimitMb + NODE_OVERHEAD_MB) * 1024 * 1024,
+      maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
+      timeoutMs: options.timeoutMs ?? timeoutMs,
+      expected,
+      label,
+      readable,
+    }
+    // One signal for both: the caller's abort, and a bundle that cannot be made, end the child.
+    const ending = new AbortController()
+    const forwardAbort = () => ending.abort(options.signal?.reason)
+    options.signal?.addEventListener('abort', forwardAbort, { once: true })
+    try {
+      const bundling = buildBundle({
+        driverSource: driverSource(task, options.modules),
+        bundleDir,
+        buildRoot,
+        readRoots,
+        modules: options.modules,
+        toolRoot: options.toolRoot,
+        signal: ending.signal,
+      })
+      const running = runJob('sandbox', request, {
+        signal: ending.signal,
+        onOutput: outputOf(label, options),
+        onStart: (job) =>
+          void bundling.then(
+            () => job.begin(),
+            (error) => ending.abort(error),
+          ),
+      })
+      // Both are waited for: nothing of this call goes on after it has settled.
+      const [ran, bundled] = await Promise.allSettled([running, bundling])
+      if (ran.status === 'rejected') {
+        ending.abort(ran.reason)
+        throw ran.reason
+      }
+      if (bundled.status === 'rejected') throw bundled.reason
+      return {
+        report: ran.value.value,
+        isolation: nodeOnlyReport(program.version),
+        bundleMs: bundled.value.durationMs,
+        bundleBytes: bundled.value.bytes,
+        fileErrors: bundled.value.fileErrors,
+      }
+    } finally {
+      options.signal?.removeEventListener('abort', forwardAbort)
+    }
+  } finally {
+    await fs.rm(bundleDir, { recursive: true, force: true })
+  }
+}
+
+/** @param {CheckedOptions} options */
+async function requireModuleFiles(options) {
+  for (const [key, module] of Object.entries(options.modules ?? {})) await requireFile(module, `options.modules.${key}`)
+}
+
+/**
+ * @param {CheckedOptions} options
+ * @param {Extract<Report, { kind: 'unusable' }>} report
+ * @returns {TypeError}
+ */
+function unusableModule(options, report) {
+  const key = Object.entries(options.modules ?? {}).find(([, module]) => module === report.module)?.[0]
+  const name = key === undefined ? 'options.modules' : `options.modules.${key}`
+  return invalidValue(name, `a module that exports the function ${report.name}`, report.module)
+}
+
+/**
+ * @param {ReportedError} error
+ * @returns {InstanceType<typeof DiscoveryError>}
+ */
+function toDiscoveryError({ file, message, type }) {
+  return new DiscoveryError(file, message, type)
+}
+
+/**
+ * @param {readonly string[]} files
+ * @param {string} buildRoot
+ * @param {SandboxOptions} [options]
+ * @returns {Promise<SandboxRunResult>}
+ */
+async function runFallbackFilesSandboxed(files, buildRoot, options = {}) {
+  const given = Array.from(requireArray(files, 'files'), (file, index) => requireAbsolutePath(file, `files[${index}]`))
+  const root = requireAbsolutePath(buildRoot, 'buildRoot')
+  const checked = checkOptions(options)
+  checked.signal?.throwIfAborted()
+  const canonicalRoot = await requireDirectory(root, 'buildRoot')
+  /** @type {Map<string, number>} */
+  const seen = new Map()
+  for (const [index, file] of given.entries()) {
+    const canonical = await requireFile(file, `files[${index}]`, canonicalRoot)
+    const first = seen.get(canonical)
+    if (first !== undefined) throw invalidValue(`files[${index}]`, `another file than files[${first}]`, file)
+    seen.set(canonical, index)
+  }
+  const nothing = {
+    entities: new Map(),
+    entitySet: { entities: [] },
+    bundleMs: 0,
+    bundleBytes: 0,
+    provenanceByName: {},
+  }
+  if (given.length === 0) {
+    const { version } = await nodeProgram(checked.nodePath ?? process.execPath)
+    return { ...nothing, errors: [], isolation: nodeOnlyReport(version) }
+  }
+  const task = { kind: 'run', files: given, buildRoot: root, params: checked.params ?? {} }
+  const run = { label: 'sandbox:run', expected: /** @type {const} */ ('run'), task, buildRoot: canonicalRoot }
+  const { report, isolation, bundleMs, bundleBytes, fileErrors } = await runChild(
+    { ...run, timeoutMs: RUN_TIMEOUT_MS },
+    checked,
+  )
+  const told = { bundleMs, bundleBytes, isolation }
+  const errors = fileErrors.map(toDiscoveryError)
+  /** @param {string} message */
+  const failed = (message) => ({ ...nothing, ...told, errors: [...errors, new DiscoveryError('', message, 'import')] })
+  if (report.kind === 'unusable') throw unusableModule(checked, report)
+  if (report.kind !== 'run') return failed(report.kind === 'broken' ? report.message : `a run gave a ${report.kind}`)
+  errors.push(...report.errors.map(toDiscoveryError))
+  const { entitySet, provenanceByName } = report
+  try {
+    const entities = (checked.decodeEntitySet ?? decodeEntitySet)(entitySet)
+    return { entities, entitySet, errors, provenanceByName, ...told }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return failed(`the entities of sandbox:run cannot be decoded: ${reason}`)
+  }
+}
+
+/**
+ * @param {{ path: string, found: string }[]} list
+ * @returns {string} a line each
+ */
+function listed(list) {
+  return list.map(({ path: place, found }) => `${place}: ${found}`).join('\n')
+}
+
+/**
+ * @param {string} configPath
+ * @param {string} projectRoot
+ * @param {SandboxOptions} [options]
+ * @returns {Promise<{ config: unknown, bundleMs: number, bundleBytes: number, isolation: IsolationReport }>}
+ */
+async function evaluateConfigSandboxed(configPath, projectRoot, options = {}) {
+  const file = requireAbsolutePath(configPath, 'configPath')
+  const root = requireAbsolutePath(projectRoot, 'projectRoot')
+  const checked = checkOptions(options)
+  checked.signal?.throwIfAborted()
+  const buildRoot = await requireDirectory(root, 'projectRoot')
+  await requireFile(file, 'configPath', buildRoot)
+  const { report, fileErrors, ...told } = await runChild(
+    {
+      label: 'sandbox:config',
+      expected: 'value',
+      task: { kind: 'config', file },
+      buildRoot,
+      timeoutMs: CONFIG_TIMEOUT_MS,
+      env: process.env.CHANT_ENV === undefined ? {} : { CHANT_ENV: process.env.CHANT_ENV },
+    },
+    checked,
+  )
+  const { bundleMs, bundleBytes, isolation } = told
+  if (report.kind === 'value') return { config: report.value, bundleMs, bundleBytes, isolation }
+  throw evaluationError(report, fileErrors, checked, {
+    failed: `Failed to evaluate ${configPath} inside the --sandbox boundary: `,
+    refused: `Cannot evaluate ${configPath} inside the --sandbox boundary: it holds values that are not data.`,
+  })
+}
+
+/**
+ * @param {Exclude<Report, { kind: 'value' }>} report
+ * @param {ReportedError[]} fileErrors
+ * @param {CheckedOptions} options
+ * @param {{ failed: string, refused: string }} words
+ * @returns {Error}
+ */
+function evaluationError(report, fileErrors, options, words) {
+  switch (report.kind) {
+    case 'unusable':
+      return unusableModule(options, report)
+    case 'refused':
+      return Object.assign(new Error(`${words.refused}\n${listed(report.list)}`), { refused: report.list })
+    case 'failed': {
+      const cause = toDiscoveryError(report.error)
+      return Object.assign(new Error(words.failed + cause.message, { cause }), { file: cause.file, type: cause.type })
+    }
+    default: {
+      const reason = report.kind === 'broken' ? report.message : `an evaluation gave a ${report.kind}`
+      const cause = fileErrors.length > 0 ? toDiscoveryError(fileErrors[0]) : undefined
+      return new Error(words.failed + (cause?.message ?? reason), { cause })
+    }
+  }
+}
+
+/**
+ * @param {{ file: string, export?: string, args?: unknown[], buildRoot: string }} call
+ * @param {SandboxOptions} [options]
+ * @returns {Promise<{ value: unknown, isolation: IsolationReport }>}
+ */
+async function callSandboxed(call, options = {}) {
+  const given = requireObject(call, 'call')
+  const file = requireAbsolutePath(given.file, 'call.file')
+  const name = optional(given.export, 'call.export', requireString) ?? 'default'
+  const args = optional(given.args, 'call.args', requireArray) ?? []
+  const root = requireAbsolutePath(given.buildRoot, 'call.buildRoot')
+  const checked = checkOptions(options)
+  checked.signal?.throwIfAborted()
+  const notData = describeNonData(args)
+  if (notData.length > 0) {
+    throw invalidType('call.args', `data; it holds\n${listed(notData)}\n`, args)
+  }
+  const buildRoot = await requireDirectory(root, 'call.buildRoot')
+  await requireFile(file, 'call.file', buildRoot)
+  const { report, fileErrors, isolation } = await runChild(
+    {
+      label: 'sandbox:call',
+      expected: 'value',
+      task: { kind: 'call', file, export: name, arguments: args, params: checked.params ?? {} },
+      buildRoot,
+      timeoutMs: RUN_TIMEOUT_MS,
+    },
+    checked,
+  )
+  if (report.kind === 'value') return { value: report.value, isolation }
+  throw evaluationError(report, fileErrors, checked, {
+    failed: `Failed to call ${name} of ${file} inside the sandbox: `,
+    refused: `Cannot take the result of ${name} of ${file}: it holds values that are not data.`,
+  })
+}
+
+module.exports = { callSandboxed, evaluateConfigSandboxed, runFallbackFilesSandboxed }

@@ -1,0 +1,29 @@
+'use strict'
+
+// Errors in the words of a person, by the one table in Rust. Whatever is thrown can be given; what of it cannot be read
+// is left out. Fails only for arguments that are wrong. Source: contract/sandbox.md, "Errors".
+
+const binding = require('../binding')
+const { optional, requireOneOf, requireString } = require('../arguments')
+const { DiscoveryError } = require('../discovery-error')
+const { toJson } = require('../json')
+const { describeError } = require('../../runtime/child-errors')
+
+/** @typedef {import('../../index.js').DiscoveryErrorType} DiscoveryErrorType */
+
+const TYPES = /** @type {const} */ (['import', 'resolution', 'circular', 'permission'])
+
+/**
+ * @param {string} file empty where it is about the whole run
+ * @param {unknown} error
+ * @param {DiscoveryErrorType} [fallbackType]
+ * @returns {InstanceType<typeof DiscoveryError>}
+ */
+function classifyChildError(file, error, fallbackType) {
+  const about = requireString(file, 'file')
+  const fallback = optional(fallbackType, 'fallbackType', (type, name) => requireOneOf(type, name, TYPES)) ?? 'import'
+  const classified = JSON.parse(binding.classifyError(about.toWellFormed?.() ?? about, toJson(describeError(error)), toJson(fallback)))
+  return new DiscoveryError(about, classified.message, classified.type)
+}
+
+module.exports = { classifyChildError }
