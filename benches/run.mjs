@@ -3,13 +3,15 @@
 //   npm run bench                       everything, some minutes
 //   npm run bench -- --quick            smaller trees and fewer rounds, for a first look
 //   npm run bench -- --json <file>      the figures as JSON too
+//   npm run bench -- --markdown         the table of the README at the end
 //
 // Rounds are interleaved, and what goes first changes from round to round; printed are medians, and ratios that are
 // medians of the ratios of the rounds. Between two measurements on a disk everything is written out (`sync`), so that
-// none pays for the one before it. All copies of a case stay until its end, and then removing them is measured too.
+// none pays for the one before it; in memory, as much as will be needed is touched first. All copies
+// of a place stay until the end, and then removing them is measured too: ext4 is slow after many deletions.
 // Nothing is asserted. Everything that was made is removed, after a failure and after SIGINT or SIGTERM too.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -17,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 
 import { buildFileTreeIndex, describeContainedExecutionMirror, prepareContainedExecutionMirror } from '../index.mjs'
 import { LIMITS } from './support/limits.mjs'
+import { markdownTable } from './support/markdown.mjs'
 import { makePlaces, removePlaces } from './support/places.mjs'
 import { runScript, timeOperation, timeProgram } from './support/programs.mjs'
 import { sequentialMirror } from './support/sequential-mirror.mjs'
@@ -48,6 +51,17 @@ function mirrorOf(sourceRoot, tempDirectory) {
   return prepareContainedExecutionMirror({ sourceRoot, controlPlaneRoots: [], limits: LIMITS, tempDirectory })
 }
 
+/**
+ * Touches as much memory as a case will need. A virtual machine gets memory from its host when it first writes to it,
+ * which takes longer than all that is measured here, and would count for whoever comes first.
+ */
+function backMemory(place, bytes) {
+  if (place.label !== 'memory') return
+  const path = join(place.folder, 'memory-backing')
+  makeLargeFiles(path, { files: 1, mebibytes: Math.ceil(bytes / 1024 ** 2) })
+  rmSync(path, { recursive: true })
+}
+
 async function settle(place) {
   if (place.label === 'disk') await timeProgram('sync', ['-f', place.folder])
 }
@@ -74,10 +88,11 @@ async function measureTree(place, name, makeTree, count) {
   const paths = makeTree(source)
   mkdirSync(temporary)
   mkdirSync(copies)
+  backMemory(place, 2 * count * paths.reduce((sum, path) => sum + statSync(path).size, 0))
   const oneProcess = paths.reduce((sum, path) => sum + path.length + 9, 0) < LONGEST_ARGUMENTS
 
   // A first mirror that is not counted: it loads code, starts threads and reads the source into memory.
-  await (await mirrorOf(source, temporary)).cleanup()
+  const warmUp = await mirrorOf(source, temporary)
 
   const mirrors = []
   const phases = { snapshot: [], copy: [], verify: [] }
@@ -95,24 +110,30 @@ async function measureTree(place, name, makeTree, count) {
     ...(oneProcess ? { sumInOneProcess: () => timeProgram('sha256sum', paths) } : {}),
   }
   const times = await rounds(place, count, operations)
-  const removal = await rounds(place, count, {
-    cleanup: async (round) => (await timeOperation(() => mirrors[round].cleanup())).milliseconds,
-    remove: (round) => timeProgram('rm', ['-rf', join(copies, `${round}`)]),
-  })
-  return { paths, source, temporary, times: { ...times, ...removal }, phases }
+  const measureRemoval = async () => {
+    const removal = await rounds(place, count, {
+      cleanup: async (round) => (await timeOperation(() => mirrors[round].cleanup())).milliseconds,
+      remove: (round) => timeProgram('rm', ['-rf', join(copies, `${round}`)]),
+    })
+    await warmUp.cleanup()
+    return removal
+  }
+  return { source, temporary, times, phases, measureRemoval }
 }
 
 async function measureStalls(source, temporary, count) {
-  const mirror = []
-  const cleanup = []
+  const made = []
   const index = []
   for (let round = 0; round < count; round += 1) {
-    const made = await measureStall(() => mirrorOf(source, temporary))
-    mirror.push(made.longest)
-    cleanup.push((await measureStall(() => made.value.cleanup())).longest)
+    made.push(await measureStall(() => mirrorOf(source, temporary)))
     index.push((await measureStall(() => buildFileTreeIndex({ resourceRoot: source }))).longest)
   }
-  return { mirror, cleanup, index }
+  const measureCleanup = async () => {
+    const longest = []
+    for (const { value } of made) longest.push((await measureStall(() => value.cleanup())).longest)
+    return longest
+  }
+  return { stalls: { mirror: made.map(({ longest }) => longest), index }, measureCleanup }
 }
 
 /** The sequential mirror beside ours on the same, smaller tree. */
@@ -121,20 +142,16 @@ async function measureSequential(place, { rounds: count, ...tree }) {
   const temporary = join(place.folder, 'sequential-temporary')
   makeSmallFiles(source, tree)
   mkdirSync(temporary)
-  const ours = []
-  const times = await rounds(place, count, {
+  return rounds(place, count, {
     sequential: async (round) => {
       const destination = join(temporary, `copy-${round}`)
       return (await timeOperation(() => sequentialMirror(source, destination))).milliseconds
     },
     mirror: async () => {
-      const { value, milliseconds } = await timeOperation(() => mirrorOf(source, temporary))
-      ours.push(value)
+      const { milliseconds } = await timeOperation(() => mirrorOf(source, temporary))
       return milliseconds
     },
   })
-  for (const mirror of ours) await mirror.cleanup()
-  return times
 }
 
 /** Time and memory of many entries beside a tenth of them, each in a process of its own. */
@@ -195,8 +212,15 @@ function printTree(times, phases) {
     const ratio = ratioText(medianRatio(times.index, times.sumInOneProcess), 'sha256sum, one process')
     print(`${' '.repeat(84)}${ratio}`)
   }
-  row('rm -rf of the copy', times.remove)
-  row('cleanup of the mirror', times.cleanup, ratioText(medianRatio(times.cleanup, times.remove), 'rm -rf'))
+}
+
+function printRemoval(title, removal) {
+  row(`${title}: rm -rf of a copy`, removal.remove)
+  row(
+    `${title}: cleanup of a mirror`,
+    removal.cleanup,
+    ratioText(medianRatio(removal.cleanup, removal.remove), 'rm -rf'),
+  )
 }
 
 function count(value) {
@@ -228,18 +252,14 @@ async function measurePlace(place, sizes) {
     `\n${count(small.files)} files of ${small.bytes} bytes in ${small.directories} directories, ${small.rounds} rounds`,
   )
   const smallRun = await measureTree(place, 'small', (root) => makeSmallFiles(root, small), small.rounds)
-  figures.small = { tree: small, times: smallRun.times, phases: smallRun.phases }
   printTree(smallRun.times, smallRun.phases)
-  const stalls = await measureStalls(smallRun.source, smallRun.temporary, small.rounds)
-  figures.stalls = stalls
+  const { stalls, measureCleanup } = await measureStalls(smallRun.source, smallRun.temporary, small.rounds)
   row('longest stall of the event loop, mirror', stalls.mirror)
-  row('longest stall of the event loop, cleanup', stalls.cleanup)
   row('longest stall of the event loop, index', stalls.index, 'its result is handed over in one piece')
 
   const total = large.files * large.mebibytes
   print(`\n${total} MiB in ${large.files} files, ${large.rounds} rounds`)
   const largeRun = await measureTree(place, 'large', (root) => makeLargeFiles(root, large), large.rounds)
-  figures.large = { tree: large, times: largeRun.times, phases: largeRun.phases }
   printTree(largeRun.times, largeRun.phases)
 
   print(
@@ -273,11 +293,24 @@ async function measurePlace(place, sizes) {
     const [fewGrowth, manyGrowth] = [manyRun.growth[`${work}-few`], manyRun.growth[`${work}-many`]].map(median)
     print(`    memory growth: ${mebibytes(fewGrowth)} and ${mebibytes(manyGrowth)}`)
   }
+
+  print('\nremoving what was made above')
+  const smallRemoval = await smallRun.measureRemoval()
+  printRemoval(`${count(small.files)} files`, smallRemoval)
+  const cleanup = await measureCleanup()
+  row('longest stall of the event loop, cleanup', cleanup)
+  const largeRemoval = await largeRun.measureRemoval()
+  printRemoval(`${total} MiB`, largeRemoval)
+  figures.small = { tree: small, times: { ...smallRun.times, ...smallRemoval }, phases: smallRun.phases }
+  figures.large = { tree: large, times: { ...largeRun.times, ...largeRemoval }, phases: largeRun.phases }
+  figures.stalls = { ...stalls, cleanup }
   return figures
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } })
+  const { values } = parseArgs({
+    options: { quick: { type: 'boolean' }, json: { type: 'string' }, markdown: { type: 'boolean' } },
+  })
   const sizes = values.quick ? QUICK : FULL
   const about = machine()
   print(
@@ -299,6 +332,7 @@ async function main() {
     }
     about.loadAfter = loadavg()[0]
     print(`\nload of the machine at the end: ${about.loadAfter.toFixed(2)}`)
+    if (values.markdown) print(`\n${markdownTable(figures.places).join('\n')}`)
     if (values.json !== undefined)
       writeFileSync(values.json, `${JSON.stringify({ ...figures, text: output }, null, 2)}\n`)
   } finally {
