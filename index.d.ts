@@ -691,3 +691,237 @@ export declare const FILE_CHECKPOINT_PREPARE_TIMEOUT: 'file_checkpoint_prepare_t
 export declare const FILE_CHECKPOINT_PATH_ESCAPE: 'file_checkpoint_path_escape'
 /** A copy is not what was read. */
 export declare const FILE_CHECKPOINT_COPY_FAILED: 'file_checkpoint_copy_failed'
+
+// ---- sandbox ----------------------------------------------------------------------------------------------------------
+
+/** What an error of project source is about. */
+export type DiscoveryErrorType = 'import' | 'resolution' | 'circular' | 'permission'
+
+/** An error of project source. Recognise it by `name`: a test runner may hold the class twice. */
+export declare class DiscoveryError extends Error {
+  constructor(file: string, message: string, type: DiscoveryErrorType)
+  name: 'DiscoveryError'
+  /** The project file; empty where it is about the whole run. */
+  file: string
+  /** What kind of error. */
+  type: DiscoveryErrorType
+  /** The same as data. */
+  toJSON(): { name: string; file: string; message: string; type: DiscoveryErrorType }
+}
+
+/** Modules of the caller that run as trusted steps inside the child; absolute paths. Their package may enter the bundle. */
+export interface TrustedModules {
+  /** Exports `collectEntities(modules, buildRoot)`. */
+  collect: string
+  /** Exports `resolveAttrRefs(entities)`. */
+  resolve: string
+  /** Exports `encodeEntitySet(entities)`. */
+  entityWireCodec: string
+  /** Exports `getProvenance(entity)`. */
+  provenance: string
+  /** Exports `setBuildParams(params)`. Default: sallyport's own. */
+  params?: string
+  /** Exports `classifyChildError(file, error, fallbackType?)` that gives an object with `toJSON()`. Default: sallyport's own. */
+  childErrors?: string
+}
+
+/** An entity as it crosses from the child (contract/sandbox.md, "Entity protocol", Wire). Values are data. */
+export type EntityWire =
+  | {
+      form: 'declarable'
+      name: string
+      lexicon: string
+      entityType: string
+      kind?: string
+      props?: unknown
+      attributes?: unknown
+      markers: string[]
+      extra?: Record<string, unknown>
+    }
+  | { form: 'lexiconOutput'; name: string; outputName: string; ref: unknown }
+
+/** All entities of a run as they cross. */
+export interface EntitySetWire {
+  entities: EntityWire[]
+}
+
+/** One property that a sandboxed run shall have, and what holds it. */
+export interface IsolationGuarantee {
+  /** Whether a mechanism of the kernel holds it that a probe has shown to hold. */
+  held: boolean
+  /** Every mechanism that works towards it. */
+  by: string[]
+  /** Why it is not held. */
+  reason?: string
+}
+
+/** What holds a child in. */
+export interface IsolationReport {
+  /** `kernel`: every guarantee is held. `partial`: some are. `node`: none, only Node's Permission Model works. */
+  level: 'kernel' | 'partial' | 'node'
+  guarantees: Record<'files' | 'network' | 'processes' | 'signals' | 'memory', IsolationGuarantee>
+  /** The kernel's release. */
+  kernel: string
+  /** The version of Landlock's interface; null where there is none. */
+  landlockAbi: number | null
+  /** The version of the child's Node. */
+  node: string
+}
+
+/** Options of the sandboxed calls. All optional. */
+export interface SandboxOptions {
+  /** Trusted modules in place of sallyport's own. */
+  modules?: TrustedModules
+  /** Makes live objects from what crossed, in place of {@link decodeEntitySet}. What it is given comes from code that is not trusted. */
+  decodeEntitySet?: (wire: EntitySetWire) => Map<string, object>
+  /** Bound inside the child before the first project import. */
+  params?: Record<string, string | number | boolean>
+  /** Absolute directories that the child, and so the bundler, may read besides the project. */
+  readRoots?: string[]
+  /** Absolute directory from which `typescript` is resolved. */
+  toolRoot?: string
+  /** Variables of the child besides `PATH`. Those by which a loader or Node would run other code are refused. */
+  env?: Record<string, string>
+  /** Milliseconds from the start of the child. Default 120,000; 60,000 for a configuration. */
+  timeoutMs?: number
+  /** Mebibytes of heap, at least 256. Default 2048. */
+  memoryLimitMb?: number
+  /** Seconds of processor time. Default: no limit but the timeout. */
+  cpuSeconds?: number
+  /** The largest result in bytes. Default 256 MiB. */
+  maxResultBytes?: number
+  /** What must hold the child. `kernel` refuses to run with less; the default `best-effort` tells in the result what it got. */
+  isolation?: 'kernel' | 'best-effort' | 'node'
+  /** Absolute path of the child's Node. Default: the caller's own. */
+  nodePath?: string
+  /** What each forwarded line begins with. Default `[sandbox:run] ` and the like. */
+  outputPrefix?: string
+  /** Takes the child's lines, harmless and without their newline, in place of `process.stderr.write`. */
+  onOutput?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Ends the run: it is killed, and the promise rejects with the signal's reason. */
+  signal?: AbortSignal
+}
+
+/** What a run gave. */
+export interface SandboxRunResult {
+  /** Live objects by name. */
+  entities: Map<string, object>
+  /** The same as they crossed. Untrusted data. */
+  entitySet: EntitySetWire
+  /** What went wrong, by file; file `''` for the whole run. */
+  errors: DiscoveryError[]
+  /** How long bundling took, in milliseconds. The child boots meanwhile. */
+  bundleMs: number
+  /** The size of the bundle in bytes. */
+  bundleBytes: number
+  /** The declaring file of each entity. */
+  provenanceByName: Record<string, string>
+  /** What held the child. */
+  isolation: IsolationReport
+}
+
+/**
+ * Runs project files together, in one sandboxed child, as one module graph, and gives back the entities they declare.
+ *
+ * @param files absolute, existing, inside the build root, each once
+ * @param buildRoot absolute; the child may read it
+ * @throws TypeErrors that name the argument; esbuild's messages where the driver cannot be bundled; the signal's reason.
+ *   What goes wrong inside the run is in `errors`.
+ */
+export declare function runFallbackFilesSandboxed(
+  files: readonly string[],
+  buildRoot: string,
+  options?: SandboxOptions,
+): Promise<SandboxRunResult>
+
+/**
+ * Evaluates a configuration file in a sandboxed child: its `default`, else `config`, else all its exports. Only data
+ * crosses; what is not data is named and refused.
+ *
+ * @throws An Error with the reason where the file throws; an Error that lists what is not data (also as `refused`).
+ */
+export declare function evaluateConfigSandboxed(
+  configPath: string,
+  projectRoot: string,
+  options?: SandboxOptions,
+): Promise<{ config: unknown; bundleMs: number; bundleBytes: number; isolation: IsolationReport }>
+
+/**
+ * Imports a file in a sandboxed child and calls an export of it: data in, data out.
+ *
+ * @throws As {@link evaluateConfigSandboxed} does; a TypeError for arguments that are not data.
+ */
+export declare function callSandboxed(
+  call: { file: string; export?: string; args?: unknown[]; buildRoot: string },
+  options?: SandboxOptions,
+): Promise<{ value: unknown; isolation: IsolationReport }>
+
+/** What {@link generateDriverSource} is to write. */
+export interface GenerateDriverOptions {
+  /** Absolute paths, imported in this order. */
+  files: readonly string[]
+  /** Absolute. */
+  buildRoot: string
+  params?: Record<string, string | number | boolean>
+  modules?: TrustedModules
+}
+
+/** The text of the module that runs inside the child. */
+export declare function generateDriverSource(options: GenerateDriverOptions): string
+
+/** The text of the module that evaluates a configuration file inside the child. */
+export declare function generateConfigDriverSource(configPath: string, options?: { modules?: TrustedModules }): string
+
+/** Options of {@link bundleDriver}. */
+export interface BundleOptions {
+  /** The project. What enters the bundle is checked against it, and not checked without it. */
+  buildRoot?: string
+  /** Absolute directories that the child may read besides. */
+  readRoots?: string[]
+  modules?: TrustedModules
+  /** Where `typescript` is resolved from. */
+  toolRoot?: string
+  /** What the name of the directory begins with. Default `chant-sandbox-`. */
+  tempPrefix?: string
+  signal?: AbortSignal
+}
+
+/** A bundle. */
+export interface BundleResult {
+  /** Canonical. */
+  bundlePath: string
+  /** Canonical; the caller removes it. */
+  bundleDir: string
+  /** Directories that the child must be able to read besides. */
+  externalReadPaths: string[]
+  /** Milliseconds. */
+  durationMs: number
+  /** Bytes. */
+  bytes: number
+}
+
+/**
+ * Bundles a driver and everything it imports into one file in a fresh private directory.
+ *
+ * @throws An Error with esbuild's `errors` where the driver itself cannot be bundled; the directory is gone then. A bad
+ *   project file throws where the driver imports it.
+ */
+export declare function bundleDriver(driverSource: string, options?: BundleOptions): Promise<BundleResult>
+
+/**
+ * Puts an error of project source into words: a denial of Node's Permission Model or of the kernel becomes a
+ * `permission` error that names operation, resource and file.
+ *
+ * @param file empty where it is about the whole run
+ */
+export declare function classifyChildError(
+  file: string,
+  error: unknown,
+  fallbackType?: DiscoveryErrorType,
+): DiscoveryError
+
+/** Entities as data, ready to cross. Throws where a value is not data, naming its path. */
+export declare function encodeEntitySet(entities: Map<string, object>): EntitySetWire
+
+/** Live objects from data that crossed. Throws an Error of code `ERR_INVALID_ARG_VALUE` where it has not the right shape. */
+export declare function decodeEntitySet(wire: EntitySetWire): Map<string, object>

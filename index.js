@@ -4,6 +4,7 @@
 // with ERR_NATIVE_BINDING where the addon cannot be loaded. Source of the list: contract/surface.md.
 
 const errors = require('./js/errors')
+const driver = require('./js/sandbox/driver')
 
 module.exports = {
   ...require('./js/mirror'),
@@ -11,6 +12,13 @@ module.exports = {
   ...require('./js/git'),
   ...require('./js/paths'),
   ...require('./js/failures'),
+  ...require('./js/sandbox'),
+  ...require('./js/entities'),
+  bundleDriver: require('./js/bundle').bundleDriver,
+  classifyChildError: require('./js/sandbox/classify').classifyChildError,
+  DiscoveryError: require('./js/discovery-error').DiscoveryError,
+  generateConfigDriverSource: driver.generateConfigDriverSource,
+  generateDriverSource: driver.generateDriverSource,
   ContainedExecutionCleanupUnconfirmedError: errors.ContainedExecutionCleanupUnconfirmedError,
   ContainedExecutionFailureError: errors.ContainedExecutionFailureError,
   FileCheckpointDiagnosticError: errors.FileCheckpointDiagnosticError,

@@ -4,6 +4,17 @@
 import sallyport from './index.js'
 
 export const {
+  // Sandbox
+  bundleDriver,
+  callSandboxed,
+  classifyChildError,
+  decodeEntitySet,
+  DiscoveryError,
+  encodeEntitySet,
+  evaluateConfigSandboxed,
+  generateConfigDriverSource,
+  generateDriverSource,
+  runFallbackFilesSandboxed,
   // Mirror
   describeContainedExecutionMirror,
   prepareContainedExecutionMirror,

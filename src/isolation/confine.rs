@@ -59,6 +59,8 @@ fn place_descriptors(result: OwnedFd, control: OwnedFd, status: &OwnedFd) -> Res
     let (result, control) = (high(result)?, high(control)?);
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed(step))?;
     rustix::stdio::dup2_stdin(&null).map_err(failed(step))?;
+    // Its own number may be one of the two that are filled next.
+    drop(null);
     duplicate_to(&result, RESULT_DESCRIPTOR).map_err(failed(step))?;
     duplicate_to(&control, CONTROL_DESCRIPTOR).map_err(failed(step))?;
     // What is left open is closed by exec, the status socket last of all: that is how the parent knows it worked.
