@@ -53,7 +53,8 @@ function mirrorOf(sourceRoot, tempDirectory) {
 
 /**
  * Touches as much memory as a case will need. A virtual machine gets memory from its host when it first writes to it,
- * which takes longer than all that is measured here, and would count for whoever comes first.
+ * which takes longer than all that is measured here, and would count for whoever comes first. A host that takes unused
+ * memory back (free page reporting) does so again after some seconds: then the large files vary from round to round.
  */
 function backMemory(place, bytes) {
   if (place.label !== 'memory') return
