@@ -11,7 +11,7 @@ const { findConfigurationFault } = require('./configuration')
 const { realPathOf } = require('./containment')
 const { buildError, buildFailure, messageOf, outsideFailure, positionOfSpecifier, refusal } = require('./failures')
 const { BANNER, LOCATION_DEFINES } = require('./location')
-const { DRIVER_NAMESPACE, createPlugin } = require('./plugin')
+const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin } = require('./plugin')
 
 /**
  * @typedef {import('esbuild').Message} Message
@@ -49,6 +49,18 @@ const { DRIVER_NAMESPACE, createPlugin } = require('./plugin')
 /** What every child understands: decorators and `using` are no part of Node 20, and are compiled away. */
 const TARGET = 'node20'
 
+/**
+ * A cancelled build ends within milliseconds, unless esbuild hangs on a FIFO that is called `package.json`. It is then
+ * stopped as a whole, which is the only way; builds of others begin again (`buildOnce`).
+ */
+const STUCK_AFTER_MS = 2000
+
+/** How often a build begins again because somebody stopped esbuild. */
+const RESTARTS = 3
+
+/** esbuild's own words, which have no code. */
+const STOPPED = /The service (?:was stopped|is no longer running)/
+
 /** @param {string} bundleDir */
 const driverPathIn = (bundleDir) => path.join(bundleDir, 'driver.mts')
 
@@ -84,7 +96,24 @@ async function build(request) {
  * @param {{ write: boolean }} [options]
  * @returns {Promise<Attempt>}
  */
-async function buildOnce(request, { files, entries, configuration }, { write } = { write: true }) {
+async function buildOnce(request, progress, options = { write: true }) {
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      const attempt = await buildInContext(request, progress, options)
+      if (restarts === RESTARTS || !attempt.errors.some(({ text }) => STOPPED.test(text))) return attempt
+    } catch (error) {
+      if (request.signal?.aborted || restarts === RESTARTS || !STOPPED.test(String(error))) throw error
+    }
+  }
+}
+
+/**
+ * @param {BundleRequest} request
+ * @param {Progress} progress
+ * @param {{ write: boolean }} options
+ * @returns {Promise<Attempt>}
+ */
+async function buildInContext(request, { files, entries, configuration }, { write }) {
   const { driverSource, bundleDir, containment, externals, signal } = request
   signal?.throwIfAborted()
   /** @type {BuildRecord} */
@@ -116,14 +145,13 @@ async function buildOnce(request, { files, entries, configuration }, { write } =
         record,
       }),
     ],
-    // esbuild's own, and addons as Node has them.
-    resolveExtensions: ['.tsx', '.ts', '.jsx', '.js', '.css', '.json', '.node'],
+    resolveExtensions: [...RESOLVE_EXTENSIONS],
     target: TARGET,
     write,
     ...(configuration.length > 0 ? { tsconfigRaw: '{}' } : {}),
   })
   try {
-    const { metafile } = await untilAborted(context, signal)
+    const { metafile } = await rebuild(context, signal)
     return { errors: [], metafile, record }
   } catch (error) {
     signal?.throwIfAborted()
@@ -131,28 +159,45 @@ async function buildOnce(request, { files, entries, configuration }, { write } =
     if (!Array.isArray(errors)) throw error
     return { errors, metafile: undefined, record }
   } finally {
-    // Not waited for: an aborted build may take its time, and nothing of it is used.
     context.dispose().catch(() => undefined)
   }
 }
 
 /**
+ * An aborted build is waited for: it could still write, and esbuild 0.28 crashes where a context that is being cancelled
+ * is disposed of.
  * @param {import('esbuild').BuildContext} context
  * @param {AbortSignal | undefined} signal
- * @returns {Promise<import('esbuild').BuildResult>} rejects at once when the signal is aborted
+ * @returns {Promise<import('esbuild').BuildResult>} rejects when it has ended, with whatever
  */
-function untilAborted(context, signal) {
-  const rebuilt = context.rebuild()
-  if (signal === undefined) return rebuilt
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      context.cancel().catch(() => undefined)
-      reject(signal.reason)
+async function rebuild(context, signal) {
+  if (signal === undefined) return context.rebuild()
+  /** @type {() => void} */
+  let cancel = () => undefined
+  /** @type {NodeJS.Timeout | undefined} */
+  let patience
+  /** @type {Promise<void>} settles some time after the signal was aborted */
+  const cancelled = new Promise((resolve) => {
+    cancel = () => {
+      patience = setTimeout(() => {
+        require('esbuild').stop()
+        resolve()
+      }, STUCK_AFTER_MS)
+      context.cancel().then(resolve, resolve)
     }
-    signal.addEventListener('abort', onAbort, { once: true })
-    rebuilt.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-    if (signal.aborted) onAbort()
   })
+  const rebuilding = context.rebuild()
+  signal.addEventListener('abort', cancel, { once: true })
+  if (signal.aborted) cancel()
+  try {
+    // What is still under way when the cancellation is over was stopped, and never settles.
+    return await Promise.race([rebuilding, cancelled.then(() => Promise.reject(signal.reason))])
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    if (signal.aborted) await cancelled
+    clearTimeout(patience)
+    rebuilding.catch(() => undefined)
+  }
 }
 
 /**

@@ -4,12 +4,14 @@
 // failed, for Node's own modules, for addons and for packages that stay outside. It records what one build has read and
 // what it was refused. What cannot be read is an error of the file that imports it.
 
+const fs = require('node:fs/promises')
 const { builtinModules } = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
 const { failureModule } = require('./failures')
 const { withLocation } = require('./location')
+const { kindOf } = require('./packages')
 const { ReadFailure, readContained } = require('./read')
 
 /**
@@ -40,10 +42,14 @@ const DRIVER_NAMESPACE = 'sallyport-driver'
 const ENTRY_POINT = /^sallyport-driver$/
 
 const FAILURE_NAMESPACE = 'sallyport-failure'
+const ADDON_NAMESPACE = 'sallyport-addon'
 const OUTSIDE_NAMESPACE = 'sallyport-outside'
 
 /** A specifier that only a stand-in may use, for the failure with this number. */
 const FAILURE_SPECIFIER = /^sallyport-failure:(\d+)$/
+
+/** What a specifier may leave out, in the order in which it is tried: esbuild's own. */
+const RESOLVE_EXTENSIONS = Object.freeze(['.tsx', '.ts', '.jsx', '.js', '.css', '.json'])
 
 const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx)$/i
 
@@ -142,6 +148,29 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
 
       build.onResolve({ filter: /^typescript(?:\/|$)/ }, (argument) => resolveExternal(argument, externals))
 
+      build.onResolve({ filter: /^(?:\/|\.{1,2}\/|[A-Za-z]:).*\*/s }, async ({ path: specifier, resolveDir }) => {
+        const file = await findFile(path.resolve(resolveDir, specifier))
+        return file === undefined ? undefined : { path: file }
+      })
+
+      build.onResolve({ filter: /\.node$/i }, async ({ path: specifier, ...argument }) => {
+        // `resolve` asks this again, and must not be answered from here.
+        if (argument.pluginData === ADDON_NAMESPACE) return undefined
+        const { errors, path: addon } = await build.resolve(specifier, { ...argument, pluginData: ADDON_NAMESPACE })
+        if (errors.length > 0) return undefined
+        return {
+          path: addon,
+          namespace: ADDON_NAMESPACE,
+          suffix: `#${argument.importer}`,
+          pluginData: argument.importer,
+        }
+      })
+
+      build.onLoad({ filter: /.*/, namespace: ADDON_NAMESPACE }, ({ path: addon, pluginData }) => ({
+        contents: addonModule(addon, pluginData),
+        loader: 'js',
+      }))
+
       build.onResolve({ filter: /^file:/i }, async ({ path: url, pluginData: _, ...argument }) => {
         let file
         try {
@@ -170,35 +199,65 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
           // Nothing of it, under any name: the build goes on, to find out who asked for it.
           return { contents: '', loader: 'empty' }
         }
-        const isScript = SCRIPT.test(file) && attributes.type === undefined
+        const loader = loaderOf(file, attributes)
+        if (loader === undefined) {
+          return { errors: [{ text: `Importing ${JSON.stringify(file)} with these attributes is not supported` }] }
+        }
+        const isScript = SCRIPT.test(file) && loader === 'default'
         const located = isScript ? withLocation(read.content, file) : { content: read.content, line: 1, shift: 0 }
         record.files.set(file, { ...located, content: read.content })
-        return { contents: contentsOf(file, located.content), loader: loaderOf(file), resolveDir: path.dirname(file) }
+        return { contents: located.content, loader, resolveDir: path.dirname(file) }
       })
     },
   }
 }
 
 /**
- * @param {string} file
- * @returns {import('esbuild').Loader}
+ * esbuild takes a star in a path for a pattern of its own and finds no file by it, so those are looked for here.
+ * @param {string} base absolute
+ * @returns {Promise<string | undefined>} a real path
  */
-function loaderOf(file) {
-  if (/\.node$/i.test(file)) return 'js'
-  // Style sheets mean nothing to Node; bundlers take them for nothing.
-  if (/\.css$/i.test(file)) return 'empty'
-  return 'default'
+async function findFile(base) {
+  const suffixes = ['', ...RESOLVE_EXTENSIONS, ...RESOLVE_EXTENSIONS.map((extension) => `${path.sep}index${extension}`)]
+  for (const suffix of suffixes) {
+    if ((await kindOf(base + suffix)) === 'file') return fs.realpath(base + suffix)
+  }
+  return undefined
 }
+
+/** What an import attribute makes of a file, whatever its name is. */
+const ATTRIBUTE_LOADERS = /** @type {const} */ ({ json: 'json', text: 'text', bytes: 'binary' })
 
 /**
  * @param {string} file
- * @param {Buffer} content
- * @returns {string | Buffer}
+ * @param {Record<string, string>} attributes
+ * @returns {import('esbuild').Loader | undefined} undefined for an attribute that means nothing
  */
-function contentsOf(file, content) {
-  if (!/\.node$/i.test(file)) return content
-  const message = `sandbox denied Addons (${file}): native addons cannot be loaded outside of the sandbox's allowlist`
-  return `throw Object.assign(new Error(${JSON.stringify(message)}), ${JSON.stringify({ code: 'ERR_DLOPEN_DISABLED', path: file })}); module.exports = {}`
+function loaderOf(file, attributes) {
+  const unknown = Object.keys(attributes).some((name) => name !== 'type')
+  if (unknown) return undefined
+  const { type } = attributes
+  if (type !== undefined) {
+    return Object.hasOwn(ATTRIBUTE_LOADERS, type)
+      ? ATTRIBUTE_LOADERS[/** @type {keyof typeof ATTRIBUTE_LOADERS} */ (type)]
+      : undefined
+  }
+  // Style sheets mean nothing to Node; bundlers take them for nothing.
+  return /\.css$/i.test(file) ? 'empty' : 'default'
+}
+
+/**
+ * A module that fails as a sandboxed Node does for an addon, so that a fall-back is used; without one, the error names
+ * both files.
+ * @param {string} addon
+ * @param {string} importer
+ * @returns {string}
+ */
+function addonModule(addon, importer) {
+  const resource = `${addon}, required by ${JSON.stringify(importer)}`
+  const message = `sandbox denied Addons (${resource}): "${importer}" attempted an operation outside the sandbox's allowlist`
+  const fields = { code: 'ERR_DLOPEN_DISABLED', permission: 'Addons', resource, path: addon }
+  return `throw Object.assign(new Error(${JSON.stringify(message)}), ${JSON.stringify(fields)}); module.exports = {}`
 }
 
 /**
@@ -219,4 +278,4 @@ function resolveExternal({ path: specifier, kind }, { packages, origin }) {
   return isCall ? { path: file, external: true } : { path: file, namespace: OUTSIDE_NAMESPACE }
 }
 
-module.exports = { DRIVER_NAMESPACE, createPlugin }
+module.exports = { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin }
