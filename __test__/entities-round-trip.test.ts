@@ -4,9 +4,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { decodeEntitySet, encodeEntitySet } from '../js/entities.js'
-import { collectEntities } from '../runtime/collect.js'
-import { resolveAttrRefs } from '../runtime/resolve.js'
+import { decodeEntitySet, encodeEntitySet } from '../index.mjs'
 import {
   createChildProject,
   createProperty,
@@ -19,9 +17,11 @@ import {
   LOGICAL_NAME,
   type Entity,
 } from './support/entities/protocol'
+import { runtime } from './support/entities/runtime'
 import { entitySets } from './support/entities/wires'
 import { rounds } from './support/effort'
 
+const { collectEntities, resolveAttrRefs } = runtime
 const bucketOf = createResource('Storage::Bucket', 'cloud', ['arn', 'url'])
 const roleOf = createResource('Access::Role')
 const ruleOf = createProperty('Storage::Rule')

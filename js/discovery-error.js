@@ -24,4 +24,7 @@ class DiscoveryError extends runtime.DiscoveryError {
   }
 }
 
-module.exports = { DiscoveryError }
+module.exports = {
+  // The name is on the prototype, where no declaration of a class can say that it is always the same.
+  DiscoveryError: /** @type {typeof import('../index.js').DiscoveryError} */ (/** @type {unknown} */ (DiscoveryError)),
+}

@@ -411,7 +411,7 @@ class Decoding {
     const refsPath = fieldPath(place.path, 'refs')
     const refs = arrayAt(fieldOf(record, 'refs'), refsPath)
     // Enumerable, so that whoever looks for the dependencies of an entity by walking its fields finds them.
-    put(intrinsic, '__chantWireRefs', this.array(refs, { path: refsPath, level: 0, answer: false }))
+    put(intrinsic, '__chantWireRefs', this.array(refs, { path: refsPath, level: place.level, answer: false }))
     return intrinsic
   }
 }

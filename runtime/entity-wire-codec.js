@@ -135,10 +135,10 @@ function wireKeyOf(record) {
  * @returns {unknown}
  */
 function encodeValue(value, place, encoding) {
-  if (value === null || value === undefined) return null
   if (place.level > MAXIMUM_LEVELS) {
     return refuse(encoding, place.path, `nested more than ${MAXIMUM_LEVELS} levels deep`)
   }
+  if (value === null || value === undefined) return null
   if (!isObject(value)) {
     const word = wordFor(value)
     return word === undefined ? value : refuse(encoding, place.path, word)
