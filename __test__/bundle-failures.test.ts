@@ -15,7 +15,7 @@ import {
   reportingDriver,
   runNode,
 } from './support/projects'
-import { createWorkspace } from './support/workspace'
+import { createWorkspace, isRoot } from './support/workspace'
 
 const good = { 'good.ts': 'export const good = 1' }
 const isGood = { exports: { good: 1 } }
@@ -84,7 +84,7 @@ describe('one bad file', () => {
     ])
   })
 
-  it('may be one that cannot be read, is a FIFO, is huge or is a folder', async () => {
+  it('may be a FIFO, a huge file, a folder, or not there', async () => {
     const project = createProject({ ...good, 'imports-fifo.ts': "import x from './pipe.json'; export { x }" })
     execFileSync('mkfifo', [project.file('pipe.json')])
     fs.closeSync(fs.openSync(project.file('huge.ts'), 'w'))
@@ -139,6 +139,21 @@ describe('one bad file', () => {
     const reports = await bundleAndRun(project, [...names, 'good.ts'])
     expect(reports.filter(({ error }) => error?.code === 'ERR_BUNDLE_FAILED')).toHaveLength(200)
     expect(reports.at(-1)).toEqual(isGood)
+  })
+})
+
+describe('a file that the caller may not read', () => {
+  it('is an error of the file that imports it, unless the caller is root and may', async () => {
+    const project = createProject({
+      ...good,
+      'a.ts': "import { x } from './b'; export { x }",
+      'b.ts': 'export const x = 1',
+    })
+    fs.chmodSync(project.file('b.ts'), 0)
+    const [a, last] = await bundleAndRun(project, ['a.ts', 'good.ts'])
+    const message = `${project.file('a.ts')}:1:19: "${project.file('b.ts')}" cannot be read: EACCES`
+    expect(a).toEqual(isRoot ? { exports: { x: 1 } } : { error: expect.objectContaining({ message }) })
+    expect(last).toEqual(isGood)
   })
 })
 

@@ -2,13 +2,14 @@
 
 // The `tsconfig.json` files that esbuild takes into account by itself: it follows their `extends` with the caller's
 // rights, so a project could have compiler options taken, and lines of a broken file quoted, from anywhere. This walks
-// the same chains and gives the first one that leads to what may not be used. Where it cannot follow a chain, it says
-// so instead of letting it pass. Fails with nothing else.
+// the chains that begin in the build root, and gives the first one that leads to what may not be used. Where it cannot
+// follow a chain, it says so instead of letting it pass. Fails with nothing else.
 
 const fs = require('node:fs/promises')
 const { createRequire } = require('node:module')
 const path = require('node:path')
 
+const { isWithin } = require('./containment')
 const { kindOf, withAncestors } = require('./packages')
 
 /** @typedef {import('./containment').Containment} Containment */
@@ -100,7 +101,8 @@ async function findConfigurationFault(directories, containment) {
     return undefined
   }
 
-  const all = new Set([...directories].flatMap(withAncestors))
+  // Outside the build root such a file is found by its place, and is not of the project's making.
+  const all = new Set([...directories].flatMap(withAncestors).filter((each) => isWithin(containment.root, each)))
   for (const directory of [...all].sort()) {
     if (directory.split(path.sep).includes('node_modules')) continue
     for (const name of ['tsconfig.json', 'jsconfig.json']) {

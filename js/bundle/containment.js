@@ -19,6 +19,7 @@ const { kindOf, nearestPackage, packageOfModule, withAncestors } = require('./pa
 
 /**
  * @typedef {object} Containment
+ * @property {string} root the canonical build root
  * @property {(realPath: string) => Promise<boolean>} allows whether a file may enter the bundle
  * @property {(realPath: string) => Promise<boolean>} allowsConfiguration whether a `tsconfig.json`, or what it extends,
  *   may be used: also where the workspace keeps the one its packages share, because only compiler options come of it
@@ -180,7 +181,7 @@ async function createContainment({ buildRoot, readRoots = [], modules = {} }) {
     return workspace !== undefined && isWithin(workspace, realPath)
   }
 
-  return { allows, allowsConfiguration }
+  return { root, allows, allowsConfiguration }
 }
 
 module.exports = { createContainment, isWithin, realPathOf }

@@ -12,6 +12,8 @@ const DIRECTORY = '__sallyportDirname'
 const FILE = '__sallyportFilename'
 const LOCATE = '__sallyportLocate'
 
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
+
 /** What esbuild puts in place of what; names that the file itself declares are left alone by it. */
 const LOCATION_DEFINES = Object.freeze({ 'import.meta': META, __dirname: DIRECTORY, __filename: FILE })
 
@@ -80,7 +82,5 @@ function withLocation(content, file) {
     shift: bytes.length,
   }
 }
-
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 module.exports = { BANNER, LOCATION_DEFINES, withLocation }
