@@ -700,7 +700,7 @@ export type DiscoveryErrorType = 'import' | 'resolution' | 'circular' | 'permiss
 /** An error of project source. Recognise it by `name`: a test runner may hold the class twice. */
 export declare class DiscoveryError extends Error {
   constructor(file: string, message: string, type: DiscoveryErrorType)
-  name: 'DiscoveryError'
+  name: string
   /** The project file; empty where it is about the whole run. */
   file: string
   /** What kind of error. */

@@ -33,6 +33,7 @@
  * @property {() => string} failureTable
  * @property {(taskJson: string, modulesJson: string) => string} generateDriverSource
  * @property {(file: string, rawJson: string, fallbackJson: string) => string} classifyError
+ * @property {(what: string) => boolean} isToldFirst
  * @property {(key: string) => string | null} externalPackageCacheGet
  * @property {(key: string, json: string) => void} externalPackageCacheSet
  * @property {(mode: number, contentHash: string) => string} hashFileNode

@@ -54,7 +54,7 @@ function finish() {
 }
 
 /**
- * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep' | 'sandbox'} kind
+ * @param {'mirror' | 'dispose' | 'index' | 'observed' | 'snapshotNode' | 'hashFile' | 'sweep' | 'sandbox' | 'probe' | 'programFiles'} kind
  * @param {Record<string, unknown>} request
  * @param {JobOptions} [options]
  * @returns {Promise<JobResult>}

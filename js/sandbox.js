@@ -26,7 +26,7 @@ const { DiscoveryError } = require('./discovery-error')
 const { decodeEntitySet } = require('./entities')
 const { runJob } = require('./job')
 const { driverSource } = require('./sandbox/driver')
-const { kernelUnavailable, nodeOnlyReport } = require('./sandbox/isolation')
+const { layersFor, probe, reportOf, unavailable, warnOfMissing } = require('./sandbox/isolation')
 const { launcherPath } = require('./sandbox/launcher')
 const { nodeProgram } = require('./sandbox/node-program')
 const { checkOptions, requireDirectory, requireFile } = require('./sandbox/options')
@@ -48,7 +48,7 @@ const { describeNonData } = require('../runtime/data')
  *   | { kind: 'refused', list: { path: string, found: string }[] }
  *   | { kind: 'failed', error: ReportedError }
  *   | { kind: 'unusable', module: string, name: string }
- *   | { kind: 'broken', message: string }} Report
+ *   | { kind: 'broken', message: string, unconfined: boolean }} Report
  */
 
 const BOOT = path.join(__dirname, '..', 'runtime', 'boot.mjs')
@@ -110,14 +110,16 @@ async function makeBundleDirectory() {
  * @param {string} run.buildRoot canonical
  * @param {number} run.timeoutMs
  * @param {Record<string, string>} [run.env]
+ * @param {boolean} [run.permissionModel] false only where a test shows what the kernel holds by itself
  * @param {CheckedOptions} options
  * @returns {Promise<{ report: Report, isolation: IsolationReport, bundleMs: number, bundleBytes: number,
  *   fileErrors: ReportedError[] }>}
  */
-async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} }, options) {
+async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {}, permissionModel = true }, options) {
   options.signal?.throwIfAborted()
-  if (options.isolation === 'kernel') throw kernelUnavailable()
   const launcher = launcherPath()
+  const source = driverSource(task, options.modules)
+  const driver = permissionModel ? source : source.replaceAll('channel.requireRestriction()', 'undefined')
   const program = await nodeProgram(options.nodePath ?? process.execPath)
   const readRoots = await Promise.all(
     options.readRoots.map((root, index) => requireDirectory(root, `options.readRoots[${index}]`)),
@@ -133,13 +135,20 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} 
       ...readRoots.map((root, index) => requireGrantable(root, `options.readRoots[${index}]`)),
       ...external.readPaths.map((root) => requireGrantable(root, 'options.toolRoot')),
     ]
+    const level = options.isolation ?? 'best-effort'
+    const { layers, reason: noLandlock } = await layersFor(level, program, readable)
+    // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
+    // where the kernel is demanded.
+    const probing = probe(program, level !== 'node')
     const memoryLimitMb = options.memoryLimitMb ?? MEMORY_LIMIT_MB
     const request = {
       launcher,
       program: program.path,
       arguments: [
-        program.permissionFlag,
-        ...readable.map((root) => `--allow-fs-read=${root}`),
+        ...(permissionModel ? [program.permissionFlag] : []),
+        ...(permissionModel ? readable.map((root) => `--allow-fs-read=${root}`) : []),
+        // Its default file is not granted, and Node ends at once where it may not read it.
+        ...(layers.landlock === null ? [] : ['--openssl-config=/dev/null']),
         '--disable-warning=ExperimentalWarning',
         `--max-old-space-size=${memoryLimitMb}`,
         path.join(bundleDir, BOOT_NAME),
@@ -158,6 +167,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} 
       expected,
       label,
       readable,
+      layers,
     }
     // One signal for both: the caller's abort, and a bundle that cannot be made, end the child.
     const ending = new AbortController()
@@ -165,7 +175,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} 
     options.signal?.addEventListener('abort', forwardAbort, { once: true })
     try {
       const bundling = buildBundle({
-        driverSource: driverSource(task, options.modules),
+        driverSource: driver,
         bundleDir,
         buildRoot,
         readRoots,
@@ -177,21 +187,34 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} 
         signal: ending.signal,
         onOutput: outputOf(label, options),
         onStart: (job) =>
-          void bundling.then(
+          void Promise.all([bundling, level === 'kernel' ? probing.then(requireKernel) : undefined]).then(
             () => job.begin(),
             (error) => ending.abort(error),
           ),
       })
       // Both are waited for: nothing of this call goes on after it has settled.
-      const [ran, bundled] = await Promise.allSettled([running, bundling])
+      const [ran, bundled, probed] = await Promise.allSettled([running, bundling, probing])
       if (ran.status === 'rejected') {
         ending.abort(ran.reason)
+        if (ran.reason instanceof NotHeld && probed.status === 'fulfilled') {
+          throw unavailable(reportOf(probed.value, program, []))
+        }
         throw ran.reason
       }
       if (bundled.status === 'rejected') throw bundled.reason
+      if (probed.status === 'rejected') throw probed.reason
+      /** @type {{ report: Report, missing: [import('./sandbox/isolation.js').Layer, string][] }} */
+      const { report, missing } = ran.value.value
+      const isolation = reportOf(
+        probed.value,
+        program,
+        noLandlock === undefined ? missing : [...missing, ['landlock', noLandlock]],
+      )
+      if (level === 'kernel' && report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
+      if (level === 'best-effort') warnOfMissing(isolation)
       return {
-        report: ran.value.value,
-        isolation: nodeOnlyReport(program.version),
+        report,
+        isolation,
         bundleMs: bundled.value.durationMs,
         bundleBytes: bundled.value.bytes,
         fileErrors: bundled.value.fileErrors,
@@ -202,6 +225,27 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {} 
   } finally {
     await fs.rm(bundleDir, { recursive: true, force: true })
   }
+}
+
+/**
+ * @param {import('./sandbox/isolation.js').ProbeAnswer} answer
+ */
+function requireKernel(answer) {
+  if (!Object.values(answer.guarantees).every(({ held }) => held)) throw new NotHeld()
+}
+
+/** Ends a run whose guarantees are not held; what is missing is told once all of it is known. */
+class NotHeld extends Error {}
+
+/**
+ * @param {{ message: string }} report
+ * @param {IsolationReport} isolation
+ * @returns {Error}
+ */
+function unconfined(report, isolation) {
+  return Object.assign(unavailable(isolation), {
+    message: `${report.message}. It was demanded that the kernel holds it.`,
+  })
 }
 
 /** @param {CheckedOptions} options */
@@ -235,6 +279,17 @@ function toDiscoveryError({ file, message, type }) {
  * @returns {Promise<SandboxRunResult>}
  */
 async function runFallbackFilesSandboxed(files, buildRoot, options = {}) {
+  return runFiles(files, buildRoot, options, true)
+}
+
+/**
+ * @param {readonly string[]} files
+ * @param {string} buildRoot
+ * @param {SandboxOptions} options
+ * @param {boolean} permissionModel
+ * @returns {Promise<SandboxRunResult>}
+ */
+async function runFiles(files, buildRoot, options, permissionModel) {
   const given = Array.from(requireArray(files, 'files'), (file, index) => requireAbsolutePath(file, `files[${index}]`))
   const root = requireAbsolutePath(buildRoot, 'buildRoot')
   const checked = checkOptions(options)
@@ -256,13 +311,14 @@ async function runFallbackFilesSandboxed(files, buildRoot, options = {}) {
     provenanceByName: {},
   }
   if (given.length === 0) {
-    const { version } = await nodeProgram(checked.nodePath ?? process.execPath)
-    return { ...nothing, errors: [], isolation: nodeOnlyReport(version) }
+    const program = await nodeProgram(checked.nodePath ?? process.execPath)
+    const isolation = reportOf(await probe(program, checked.isolation !== 'node'), program, [])
+    return { ...nothing, errors: [], isolation }
   }
   const task = { kind: 'run', files: given, buildRoot: root, params: checked.params ?? {} }
   const run = { label: 'sandbox:run', expected: /** @type {const} */ ('run'), task, buildRoot: canonicalRoot }
   const { report, isolation, bundleMs, bundleBytes, fileErrors } = await runChild(
-    { ...run, timeoutMs: RUN_TIMEOUT_MS },
+    { ...run, timeoutMs: RUN_TIMEOUT_MS, permissionModel },
     checked,
   )
   const told = { bundleMs, bundleBytes, isolation }

@@ -22,9 +22,7 @@ const TYPES = /** @type {const} */ (['import', 'resolution', 'circular', 'permis
 function classifyChildError(file, error, fallbackType) {
   const about = requireString(file, 'file')
   const fallback = optional(fallbackType, 'fallbackType', (type, name) => requireOneOf(type, name, TYPES)) ?? 'import'
-  const classified = JSON.parse(
-    binding.classifyError(about.toWellFormed?.() ?? about, toJson(describeError(error)), toJson(fallback)),
-  )
+  const classified = JSON.parse(binding.classifyError(about, toJson(describeError(error)), toJson(fallback)))
   return new DiscoveryError(about, classified.message, classified.type)
 }
 

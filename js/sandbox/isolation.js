@@ -1,50 +1,180 @@
 'use strict'
 
-// What holds the child in, as it is told to the caller. So far that is Node's Permission Model alone, so a caller who
-// asks for the kernel is refused with an Error of code `sandbox_isolation_unavailable`. Source: contract/sandbox.md,
-// "Isolation", and `IsolationReport` in contract/surface.md.
+// What holds the child in: which layers are asked for, what they may open, and what the caller is told of it. A layer
+// counts only if a probe has shown that it holds. Where the kernel is demanded and not every guarantee is held, fails with
+// an Error of code `sandbox_isolation_unavailable` that names what is missing, why, and what to do. Source:
+// contract/sandbox.md, "Isolation", and `IsolationReport` in contract/surface.md.
 
 const os = require('node:os')
 
-/** @typedef {import('../../index.js').IsolationReport} IsolationReport */
-
-const NO_KERNEL_LAYER =
-  'this version of sallyport applies no kernel layer; Node documents that its Permission Model is no boundary against hostile code'
+const binding = require('../binding')
+const { runJob } = require('../job')
+const { launcherPath } = require('./launcher')
+const { nodeProgram } = require('./node-program')
+const { optional, requireAbsolutePath, requireObject } = require('../arguments')
 
 /**
- * @param {string} nodeVersion
+ * @typedef {import('../../index.js').IsolationReport} IsolationReport
+ * @typedef {import('../../index.js').IsolationGuarantee} IsolationGuarantee
+ * @typedef {import('./node-program.js').NodeProgram} NodeProgram
+ * @typedef {'kernel' | 'best-effort' | 'node'} Level
+ * @typedef {'landlock' | 'seccomp' | 'resource-limits'} Layer
+ */
+
+/**
+ * @typedef {object} TriedLayer
+ * @property {Record<string, boolean> | null} refused what a probe was refused under this layer alone
+ * @property {string | null} reason why it could not be applied
+ */
+
+/**
+ * @typedef {object} ProbeAnswer
+ * @property {{ landlockAbi: number | null, landlock: TriedLayer, seccomp: TriedLayer, resourceLimits: TriedLayer }} layers
+ * @property {IsolationReport['guarantees']} guarantees
+ */
+
+/** @typedef {{ landlock: { readable: string[], executable: string[], writable: string[] } | null, seccomp: boolean, required: boolean }} Layers */
+
+/** @typedef {{ loader?: string | null, libraries?: string[], reason?: string }} ProgramFiles */
+
+const NO_LAYERS = Object.freeze({ landlock: null, seccomp: false, required: false })
+
+const MEANING = Object.freeze({
+  files: 'project source may read and change files outside the project',
+  network: 'project source may reach the network',
+  processes: 'project source may start programs',
+  signals: 'project source may signal other processes',
+  memory: 'project source may use all memory',
+})
+
+const ADVICE =
+  'Run `npx sallyport doctor` for what each layer does here. In a container, allow the system calls landlock_* and ' +
+  "seccomp in its profile; Landlock needs Linux 5.13 or later and 'landlock' in the kernel's lsm= list."
+
+/** @type {Map<string, Promise<ProgramFiles>>} by the identity of the program */
+const filesOfPrograms = new Map()
+
+/**
+ * @param {NodeProgram} program
+ * @returns {Promise<ProgramFiles>}
+ */
+function programFiles(program) {
+  let files = filesOfPrograms.get(program.identity)
+  if (files === undefined) {
+    files = runJob('programFiles', { path: program.path }).then(({ value }) => value)
+    filesOfPrograms.set(program.identity, files)
+  }
+  return files
+}
+
+/**
+ * @param {NodeProgram} program
+ * @param {boolean} kernel
+ * @returns {Promise<ProbeAnswer>}
+ */
+async function probe(program, kernel) {
+  const nodeMajor = Number(program.version.split('.')[0])
+  const request = { launcher: launcherPath(), tempDirectory: os.tmpdir(), nodeMajor, kernel }
+  return (await runJob('probe', request)).value
+}
+
+/**
+ * The layers for one child.
+ * @param {Level} level
+ * @param {NodeProgram} program
+ * @param {string[]} readable canonical
+ * @returns {Promise<{ layers: Layers, reason?: string }>} `reason`: why Landlock is left out
+ */
+async function layersFor(level, program, readable) {
+  if (level === 'node') return { layers: NO_LAYERS }
+  const { loader, libraries = [], reason } = await programFiles(program)
+  const required = level === 'kernel'
+  if (reason !== undefined) return { layers: { landlock: null, seccomp: true, required }, reason }
+  const executable = [program.path, ...(typeof loader === 'string' ? [loader] : [])]
+  const landlock = { readable: [...readable, ...libraries], executable, writable: ['/dev/null'] }
+  return { layers: { landlock, seccomp: true, required } }
+}
+
+/**
+ * @param {ProbeAnswer} answer
+ * @param {NodeProgram} program
+ * @param {[Layer, string][]} missing layers that this very child went without
  * @returns {IsolationReport}
  */
-function nodeOnlyReport(nodeVersion) {
-  const model = 'node-permission-model'
-  const network = Number(nodeVersion.split('.')[0]) >= 25 ? [model] : []
-  /**
-   * @param {string[]} by
-   * @param {string} reason
-   */
-  const notHeld = (by, reason) => ({ held: false, by, reason })
+function reportOf(answer, program, missing) {
+  const guarantees = /** @type {IsolationReport['guarantees']} */ (
+    Object.fromEntries(
+      Object.entries(answer.guarantees).map(([name, guarantee]) => [name, without(guarantee, missing)]),
+    )
+  )
+  const held = Object.values(guarantees).map((guarantee) => guarantee.held)
+  const kernelAsked = Object.entries(guarantees).some(([name, { held: isHeld }]) => isHeld && name !== 'memory')
   return {
-    level: 'node',
-    guarantees: {
-      files: notHeld([model], NO_KERNEL_LAYER),
-      network: notHeld(
-        network,
-        network.length > 0 ? NO_KERNEL_LAYER : `Node ${nodeVersion} does not restrict the network`,
-      ),
-      processes: notHeld([model], NO_KERNEL_LAYER),
-      signals: notHeld([], 'Node does not restrict signals'),
-      memory: notHeld(['rlimit-data', 'max-old-space-size'], 'no probe has shown the limits to hold'),
-    },
+    level: held.every(Boolean) ? 'kernel' : kernelAsked ? 'partial' : 'node',
+    guarantees,
     kernel: os.release(),
-    landlockAbi: null,
-    node: nodeVersion,
+    landlockAbi: answer.layers.landlockAbi,
+    node: program.version,
   }
 }
 
-/** @returns {Error & { code: string }} */
-function kernelUnavailable() {
-  const message = `The sandboxed run cannot be held by the kernel: ${NO_KERNEL_LAYER}. Use isolation 'best-effort' or 'node' to run without it.`
-  return Object.assign(new Error(message), { code: 'sandbox_isolation_unavailable' })
+/**
+ * @param {IsolationGuarantee} guarantee
+ * @param {[Layer, string][]} missing
+ * @returns {IsolationGuarantee}
+ */
+function without(guarantee, missing) {
+  const gone = missing.filter(([layer]) => guarantee.by.includes(layer))
+  if (gone.length === 0) return guarantee
+  const by = guarantee.by.filter((layer) => !gone.some(([missed]) => missed === layer))
+  const held = by.some((layer) => layer !== 'node-permission-model')
+  return held ? { held, by } : { held, by, reason: gone.map(([layer, why]) => `${layer}: ${why}`).join('; ') }
 }
 
-module.exports = { kernelUnavailable, nodeOnlyReport }
+/**
+ * @param {IsolationReport} report
+ * @returns {[keyof typeof MEANING, IsolationGuarantee][]} what is not held
+ */
+function missingGuarantees(report) {
+  return /** @type {[keyof typeof MEANING, IsolationGuarantee][]} */ (Object.entries(report.guarantees)).filter(
+    ([, { held }]) => !held,
+  )
+}
+
+/**
+ * @param {IsolationReport} report
+ * @returns {Error & { code: string, isolation: IsolationReport }}
+ */
+function unavailable(report) {
+  const lines = missingGuarantees(report).map(([name, { reason }]) => `  ${name}: ${reason}`)
+  const message = `The sandboxed run cannot be held by the kernel here. Not held:\n${lines.join('\n')}\n${ADVICE}`
+  return Object.assign(new Error(message), { code: 'sandbox_isolation_unavailable', isolation: report })
+}
+
+/**
+ * Tells, once for the process and for what is missing, what a run goes without.
+ * @param {IsolationReport} report
+ */
+function warnOfMissing(report) {
+  const missing = missingGuarantees(report)
+  if (missing.length === 0 || !binding.isToldFirst(`isolation:${missing.map(([name]) => name).join()}`)) return
+  const lines = missing.map(([name, { reason }]) => `  ${name}: ${MEANING[name]} (${reason})`)
+  process.stderr.write(
+    `sallyport: the sandbox is held by less than the kernel could give:\n${lines.join('\n')}\n${ADVICE}\n`,
+  )
+}
+
+/**
+ * @param {{ nodePath?: string }} [options]
+ * @returns {Promise<IsolationReport>}
+ */
+async function probeIsolation(options = {}) {
+  const nodePath = optional(requireObject(options, 'options').nodePath, 'options.nodePath', requireAbsolutePath)
+  const program = await nodeProgram(nodePath ?? process.execPath)
+  const { reason } = await programFiles(program)
+  /** @type {[Layer, string][]} */
+  const missing = reason === undefined ? [] : [['landlock', reason]]
+  return reportOf(await probe(program, true), program, missing)
+}
+
+module.exports = { layersFor, probe, probeIsolation, reportOf, unavailable, warnOfMissing }

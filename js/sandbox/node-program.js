@@ -18,6 +18,7 @@ const VERSION_TIMEOUT_MS = 10_000
  * @property {string} path canonical
  * @property {string} version without the v
  * @property {string} permissionFlag
+ * @property {string} identity of the file, so that what is known of it is not taken for another
  */
 
 /** @type {Map<string, Promise<NodeProgram>>} by canonical path and what identifies its content */
@@ -54,7 +55,7 @@ async function nodeProgram(nodePath) {
   const key = JSON.stringify([canonical, status.dev, status.ino, status.size, status.mtimeMs])
   let program = known.get(key)
   if (program === undefined) {
-    program = identify(canonical, nodePath)
+    program = identify(canonical, nodePath, key)
     known.set(key, program)
     // Only what was found out is kept: a program that did not answer is asked again.
     program.catch(() => known.delete(key))
@@ -65,16 +66,17 @@ async function nodeProgram(nodePath) {
 /**
  * @param {string} canonical
  * @param {string} nodePath as the caller gave it
+ * @param {string} identity
  * @returns {Promise<NodeProgram>}
  */
-async function identify(canonical, nodePath) {
+async function identify(canonical, nodePath, identity) {
   const version = nodePath === process.execPath ? process.versions.node : await askVersion(canonical, nodePath)
   const permissionFlag = permissionFlagOf(version)
   if (permissionFlag === undefined) {
     const message = `a Node of version 20 or later, which has a Permission Model (this is ${version})`
     throw invalidValue('options.nodePath', message, nodePath)
   }
-  return { path: canonical, version, permissionFlag }
+  return { path: canonical, version, permissionFlag, identity }
 }
 
 /**

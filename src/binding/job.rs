@@ -296,7 +296,7 @@ pub(crate) fn start_job(
     let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(unreadable)?;
     let request = Request::deserialize(&fields).map_err(unreadable)?;
 
-    let signals = if matches!(request, Request::Sandbox(_)) {
+    let signals = if matches!(request, Request::Sandbox(_) | Request::Probe { .. }) {
         Some(Signals::new().map_err(|failure| napi::Error::from_reason(failure.to_string()))?)
     } else {
         None

@@ -10,11 +10,13 @@ use super::lease::find;
 use crate::failure::{ContainedCode, Failure, Result};
 use crate::fs::private_root::{MIRROR_PREFIX, sweep};
 use crate::fs::{Beneath, OperationError};
-use crate::isolation::plan::{LaunchPlan, ResourceLimits};
+use crate::isolation::plan::{LaunchLine, LaunchPlan, LaunchTask, Layer, Layers, ResourceLimits};
+use crate::isolation::program::program_files;
 use crate::mirror::{self, Lease, MirrorLimits, MirrorReport, MirrorRequest};
 use crate::sandbox::child::{self, ChildRequest};
 use crate::sandbox::classify::Boundary;
-use crate::sandbox::result::{Expected, report};
+use crate::sandbox::guarantees::{Asked, Guarantees, KernelLayers, guarantees, kernel_layers};
+use crate::sandbox::result::{Expected, Report, report};
 use crate::tree::control::ProgressPhase;
 use crate::tree::difference::read_observed_changes;
 use crate::tree::index::{IndexQuotas, IndexRequest, build_tree_index};
@@ -59,6 +61,15 @@ pub(super) enum Request {
         older_than_ms: u64,
     },
     Sandbox(SandboxRequest),
+    Probe {
+        launcher: PathBuf,
+        temp_directory: PathBuf,
+        node_major: u32,
+        kernel: bool,
+    },
+    ProgramFiles {
+        path: PathBuf,
+    },
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +86,22 @@ pub(super) struct SandboxRequest {
     expected: Expected,
     label: String,
     readable: Vec<String>,
+    layers: Layers,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SandboxAnswer<'a> {
+    report: Report<'a>,
+    /// Layers that could not be applied, with the reason.
+    missing: Vec<(Layer, &'a str)>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProbeAnswer<'a> {
+    layers: &'a KernelLayers,
+    guarantees: Guarantees,
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,27 +216,43 @@ impl Request {
                 json(&sweep(&temp_directory, MIRROR_PREFIX, older_than_ms, now)?).map(Outcome::value)
             }
             Self::Sandbox(sandbox) => sandbox.run(running),
+            Self::Probe { launcher, temp_directory, node_major, kernel } => {
+                let layers = kernel_layers(&launcher, &temp_directory, running.signals()?)?;
+                let guarantees = guarantees(&layers, Asked { kernel, node_major });
+                json(&ProbeAnswer { layers: &layers, guarantees }).map(Outcome::value)
+            }
+            Self::ProgramFiles { path } => match program_files(&path) {
+                Ok(files) => json(&files).map(Outcome::value),
+                // Told as data: the caller knows by which name the program was given to it.
+                Err(reason) => json(&serde_json::json!({ "reason": reason })).map(Outcome::value),
+            },
         }
     }
 }
 
 impl SandboxRequest {
     fn run(self, running: &Running) -> Result<Outcome> {
+        let kernel = self.layers.seccomp || self.layers.landlock.is_some();
         let request = ChildRequest {
             launcher: self.launcher,
             plan: LaunchPlan {
                 parent: std::process::id(),
-                program: self.program,
-                arguments: self.arguments,
+                task: LaunchTask::Become { program: self.program, arguments: self.arguments },
                 limits: ResourceLimits { cpu_seconds: self.cpu_seconds, data_bytes: self.memory_limit_bytes },
+                layers: self.layers,
             },
             environment: self.environment,
             largest_result: self.max_result_bytes,
             timeout: Duration::from_millis(self.timeout_ms),
         };
         let end = child::run(&request, running.signals()?, &mut |lines| running.output(lines))?;
-        let boundary = Boundary { readable: self.readable, kernel: false };
-        json(&report(&end, self.expected, &boundary, &self.label)).map(Outcome::value)
+        let boundary = Boundary { readable: self.readable, kernel };
+        let missing = end.launcher.iter().filter_map(|line| match line {
+            LaunchLine::Missing(layer, reason) => Some((*layer, reason.as_str())),
+            _ => None,
+        });
+        let report = report(&end, self.expected, &boundary, &self.label);
+        json(&SandboxAnswer { report, missing: missing.collect() }).map(Outcome::value)
     }
 }
 

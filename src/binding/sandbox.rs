@@ -3,7 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "a value from JavaScript arrives owned")]
 #![cfg_attr(test, allow(dead_code, reason = "napi registers no export in a test build"))]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use napi_derive::napi;
@@ -33,6 +33,15 @@ pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: Stri
     let boundary = Boundary { readable: Vec::new(), kernel: false };
     serde_json::to_string(&classify(&file, &raw, fallback, &boundary))
         .map_err(|error| napi::Error::from_reason(error.to_string()))
+}
+
+/// What was told once already.
+static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+
+/// Whether something is told for the first time in this process.
+#[napi(catch_unwind)]
+pub(crate) fn is_told_first(what: String) -> bool {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(HashSet::new).insert(what)
 }
 
 /// Where external packages were found, misses too. It is here and not in a module of JavaScript so that it survives a

@@ -28,3 +28,18 @@ pub fn metadata(path: &Path, operation: &'static str) -> Result<Metadata> {
         .map(|stat| Metadata::from(&stat))
         .map_err(|errno| OperationError { operation, errno }.at(path))
 }
+
+/// The first bytes of the regular file at a path, at most `most`; never waits for a FIFO.
+///
+/// # Errors
+/// The system's error.
+pub fn read_start(path: &Path, most: usize) -> Result<Vec<u8>> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let failed = |error: std::io::Error| Failure::system(error.raw_os_error().unwrap_or_default(), "open", path);
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    let mut start = Vec::new();
+    file.take(most as u64).read_to_end(&mut start).map_err(failed)?;
+    Ok(start)
+}

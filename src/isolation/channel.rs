@@ -120,13 +120,16 @@ pub fn parse(received: &[u8]) -> Result<LaunchPlan, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolation::plan::ResourceLimits;
+    use crate::isolation::plan::{LaunchTask, Layers, ResourceLimits};
 
     fn plan() -> LaunchPlan {
         LaunchPlan {
             parent: 1,
-            program: "/bin/true".to_owned(),
-            arguments: vec!["a b".to_owned(), "\u{e9}".to_owned()],
+            task: LaunchTask::Become {
+                program: "/bin/true".to_owned(),
+                arguments: vec!["a b".to_owned(), "\u{e9}".to_owned()],
+            },
+            layers: Layers::default(),
             limits: ResourceLimits { cpu_seconds: Some(2), data_bytes: None },
         }
     }

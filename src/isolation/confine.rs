@@ -1,10 +1,9 @@
 //! Applying a plan to the process itself, in the launcher, in the order in which it must be done.
 //!
 //! Every step that fails ends it, with the step and what the system said: a child that is held by less than was planned
-//! never starts.
+//! never starts. Layers of the kernel that are not required are told as missing instead.
 
-// The only unsafe call is close_range, for which rustix has no safe form.
-#![allow(unsafe_code, reason = "closing every inherited descriptor has no safe form")]
+#![allow(unsafe_code, reason = "taking over descriptors and closing all others has no safe form")]
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -12,28 +11,45 @@ use std::process::Command;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::channel::Received;
-use super::plan::{CONTROL_DESCRIPTOR, LaunchFailure, RESULT_DESCRIPTOR, ResourceLimits};
+use super::plan::{
+    CONTROL_DESCRIPTOR, LaunchFailure, LaunchLine, LaunchTask, Layer, Layers, RESULT_DESCRIPTOR, ResourceLimits,
+};
+use super::system_calls::Architecture;
+use super::{landlock, probe, seccomp};
 
 fn failed(step: &str) -> impl Fn(Errno) -> LaunchFailure {
     move |errno| LaunchFailure { step: step.to_owned(), reason: errno.to_string() }
 }
 
-/// Confines this process and becomes the program. Comes back only with the failure.
+/// Confines this process and does its task. Comes back only where it did not become a program.
 #[must_use]
-pub fn confine_and_become(received: Received, status: &OwnedFd) -> LaunchFailure {
-    match prepare(received, status) {
-        Err(failure) => failure,
-        Ok(mut command) => {
-            let error = command.exec();
-            LaunchFailure { step: format!("starting {}", command.get_program().display()), reason: error.to_string() }
+pub fn confine_and_do(received: Received, status: &OwnedFd) -> LaunchLine {
+    let task = received.plan.task.clone();
+    if let Err(failure) = confine(received, status) {
+        return LaunchLine::Failed(failure);
+    }
+    match task {
+        LaunchTask::Become { program, arguments } => {
+            let error = Command::new(&program).args(arguments).exec();
+            LaunchLine::Failed(LaunchFailure { step: format!("starting {program}"), reason: error.to_string() })
         }
+        LaunchTask::Probe { file, memory_bytes } => LaunchLine::Probed(probe::attempt(&file, memory_bytes)),
     }
 }
 
-fn prepare(received: Received, status: &OwnedFd) -> Result<Command, LaunchFailure> {
+/// Tells a line on the status socket; whether it went.
+#[allow(clippy::must_use_candidate, reason = "a parent that does not listen is seen elsewhere")]
+pub fn tell(status: &OwnedFd, line: &LaunchLine) -> bool {
+    let Ok(mut text) = serde_json::to_vec(line) else { return false };
+    text.push(b'\n');
+    rustix::io::write(status, &text).is_ok_and(|written| written == text.len())
+}
+
+fn confine(received: Received, status: &OwnedFd) -> Result<(), LaunchFailure> {
     let Received { plan, result, control } = received;
     // A session of its own: nothing from the caller's terminal reaches it, and its group can be killed as a whole.
     rustix::process::setsid().map_err(failed("starting a session"))?;
@@ -46,9 +62,57 @@ fn prepare(received: Received, status: &OwnedFd) -> Result<Command, LaunchFailur
     }
     place_descriptors(result, control, status)?;
     limit(plan.limits)?;
-    let mut command = Command::new(plan.program);
-    command.args(plan.arguments);
-    Ok(command)
+    tell(status, &LaunchLine::Applied(Layer::ResourceLimits));
+    rustix::thread::set_no_new_privs(true).map_err(failed("giving up new privileges"))?;
+    apply(&plan.layers, status)
+}
+
+/// Applies the layers of the kernel: files first, since the filters on system calls would refuse some of its steps.
+fn apply(layers: &Layers, status: &OwnedFd) -> Result<(), LaunchFailure> {
+    if layers.landlock.is_some() || layers.seccomp {
+        drop_capabilities()?;
+    }
+    let outcome = |layer, outcome: Result<(), String>| match outcome {
+        Ok(()) => {
+            tell(status, &LaunchLine::Applied(layer));
+            Ok(())
+        }
+        Err(reason) if layers.required => Err(LaunchFailure { step: format!("applying the layer {layer:?}"), reason }),
+        Err(reason) => {
+            tell(status, &LaunchLine::Missing(layer, reason));
+            Ok(())
+        }
+    };
+    if let Some(policy) = &layers.landlock {
+        outcome(Layer::Landlock, landlock::restrict(policy))?;
+    }
+    if layers.seccomp {
+        let filters = Architecture::native()
+            .ok_or_else(|| "there are no filters for this architecture".to_owned())
+            .and_then(|architecture| seccomp::programs(architecture, std::process::id()))
+            .and_then(|programs| seccomp::install(&programs));
+        outcome(Layer::Seccomp, filters)?;
+    }
+    Ok(())
+}
+
+/// Gives up every capability but the one to read what other users own: a project of somebody else stays readable to
+/// root, within what Landlock grants. Without any to begin with, nothing happens.
+fn drop_capabilities() -> Result<(), LaunchFailure> {
+    let step = "giving up capabilities";
+    let held = rustix::thread::capabilities(None).map_err(failed(step))?;
+    let kept = held.permitted & CapabilitySet::DAC_READ_SEARCH;
+    if held.effective.contains(CapabilitySet::SETPCAP) {
+        for capability in CapabilitySet::all().difference(CapabilitySet::DAC_READ_SEARCH).iter() {
+            match rustix::thread::remove_capability_from_bounding_set(capability) {
+                // A capability that this kernel does not know cannot be had either.
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(errno) => return Err(failed(step)(errno)),
+            }
+        }
+    }
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets).map_err(failed(step))
 }
 
 /// Puts the two descriptors where the child expects them, nothing on standard input, and closes all others.
@@ -86,9 +150,8 @@ fn close_on_exec_from(first: i32) -> Result<(), Errno> {
         return Ok(());
     }
     // A kernel before 5.11: mark what is listed.
-    for entry in
-        std::fs::read_dir("/proc/self/fd").map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?
-    {
+    let listing = std::fs::read_dir("/proc/self/fd");
+    for entry in listing.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))? {
         let number = entry.ok().and_then(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         if let Some(number) = number.filter(|number| *number >= first) {
             // SAFETY: the number was open a moment ago and this process has one thread; marking it changes nothing else.
@@ -108,6 +171,10 @@ fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
     // No core file: it would hold what the child read. No file may grow: the child writes none.
     setrlimit(Resource::Core, both(0)).map_err(failed("forbidding core files"))?;
     setrlimit(Resource::Fsize, both(0)).map_err(failed("forbidding files"))?;
+    // Node raises the soft limit to the hard one at its start, in many steps, which the filters refuse: it is there.
+    let descriptors = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: descriptors })
+        .map_err(failed("limiting descriptors"))?;
     if let Some(seconds) = limits.cpu_seconds {
         setrlimit(Resource::Cpu, both(seconds)).map_err(failed("limiting processor time"))?;
     }

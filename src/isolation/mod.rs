@@ -9,7 +9,17 @@
 //! | `plan` | the plan and the launcher's report, as they cross |
 //! | `channel` | sending a plan with its descriptors, and receiving it |
 //! | `confine` | applying a plan to the process itself |
+//! | `landlock` | rules on files, ports and scopes |
+//! | `system_calls` | the refused system calls, as data |
+//! | `seccomp` | the filters made from them |
+//! | `probe` | trying what must not be possible |
+//! | `program` | what a program needs to start |
 
 pub mod channel;
 pub mod confine;
+pub mod landlock;
 pub mod plan;
+pub mod probe;
+pub mod program;
+pub mod seccomp;
+pub mod system_calls;

@@ -23,7 +23,7 @@ use super::frame::{FrameError, FrameReader};
 use super::output::OutputStream;
 use crate::failure::{Failure, Result};
 use crate::isolation::channel;
-use crate::isolation::plan::{LaunchFailure, LaunchPlan};
+use crate::isolation::plan::{LaunchFailure, LaunchLine, LaunchPlan, read_report};
 
 /// How long a child may go on after its result is complete, or after it closed the result descriptor: long enough to
 /// end by itself, short enough that nobody waits for it.
@@ -75,6 +75,17 @@ impl Signals {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the control pipe anew, for the next child of the same job.
+    ///
+    /// # Errors
+    /// `pipe`.
+    pub(super) fn renew_control(&self) -> Result<()> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("pipe"))?;
+        let mut state = self.lock();
+        (state.control_read, state.control_write) = (Some(read), Some(write));
+        Ok(())
     }
 
     /// Tells the child to begin. Again, or after its end, it does nothing.
@@ -155,6 +166,8 @@ pub struct ChildEnd {
     pub exit: Option<Exit>,
     /// The last of what it wrote to stderr, made harmless.
     pub stderr_tail: String,
+    /// What the launcher told.
+    pub launcher: Vec<LaunchLine>,
 }
 
 /// A line of output and whether it came on stderr.
@@ -256,14 +269,18 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
         Stop::Refused(error) => Some(Fault::Frame(error)),
         Stop::Exited | Stop::Reported => late.err().map(Fault::Frame),
     };
-    let launch = serde_json::from_slice::<LaunchFailure>(&waiting.launcher).ok();
+    let launcher = read_report(&waiting.launcher);
+    let launch = launcher.iter().find_map(|line| match line {
+        LaunchLine::Failed(failure) => Some(failure.clone()),
+        _ => None,
+    });
     let frame = match (launch, fault) {
         (Some(failure), _) => Err(Fault::Launch(failure)),
         (None, Some(fault)) => Err(fault),
         (None, None) => waiting.frame.finish().map_err(Fault::Frame),
     };
     let [_, stderr_stream] = &waiting.streams;
-    Ok(ChildEnd { frame, exit: exit.filter(|_| !killed), stderr_tail: stderr_stream.tail() })
+    Ok(ChildEnd { frame, exit: exit.filter(|_| !killed), stderr_tail: stderr_stream.tail(), launcher })
 }
 
 /// Why the waiting is over.

@@ -11,11 +11,13 @@
 //! | `frame` | the result frame |
 //! | `output` | what the child writes, line by line, bounded and harmless |
 //! | `classify` | from what the child reports to the words of an error |
+//! | `guarantees` | what holds a child here, found out by probes |
 //! | `result` | the shapes that a result may have |
 
 pub mod child;
 pub mod classify;
 pub mod driver;
 pub mod frame;
+pub mod guarantees;
 pub mod output;
 pub mod result;

@@ -125,6 +125,8 @@ pub enum Report<'a> {
     Broken {
         /// Why, in a sentence.
         message: String,
+        /// Whether the child was never started, because the launcher could not confine it.
+        unconfined: bool,
     },
 }
 
@@ -145,9 +147,13 @@ fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
 #[must_use]
 pub fn report<'a>(end: &'a ChildEnd, expected: Expected, boundary: &Boundary, label: &str) -> Report<'a> {
     match &end.frame {
-        Err(fault) => Report::Broken { message: broken(fault, end, label) },
+        Err(fault) => {
+            let unconfined = matches!(fault, Fault::Launch(_));
+            Report::Broken { message: broken(fault, end, label), unconfined }
+        }
         Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|reason| Report::Broken {
             message: with_stderr(&format!("{label} sent a result that cannot be read: {reason}"), end),
+            unconfined: false,
         }),
     }
 }

@@ -1,0 +1,212 @@
+//! The filters on system calls: made from the table, stacked, and installed on this process.
+//!
+//! Three programs, because a filter of `seccompiler` has one action for what matches (a stacked call gets the strictest
+//! answer of all programs): one that refuses other architectures, x32 and calls that nobody here has judged; one that
+//! answers EPERM; one that answers ENOSYS. Fails with a sentence for a person. Source: `contract/sandbox.md`,
+//! "Isolation"; seccomp(2).
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
+};
+
+use super::system_calls::{Architecture, NEWEST, NOT_THERE, REFUSED, Refused, When, X32};
+
+const CLONE_THREAD: u64 = 0x0001_0000;
+const EPERM: u32 = 1;
+const ENOSYS: u32 = 38;
+
+// Classic BPF, as linux/filter.h and linux/seccomp.h have it.
+const LOAD_WORD: u16 = 0x20;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER: u16 = 0x25;
+const JUMP_GREATER_EQUAL: u16 = 0x35;
+const RETURN: u16 = 0x06;
+const OFFSET_NUMBER: u32 = 0;
+const OFFSET_ARCHITECTURE: u32 = 4;
+const ACTION_ALLOW: u32 = 0x7fff_0000;
+const ACTION_ERRNO: u32 = 0x0005_0000;
+const ACTION_KILL: u32 = 0x8000_0000;
+
+/// The programs for an architecture, in the order in which they are installed; `own_pid` is the process they are for.
+///
+/// # Errors
+/// A sentence for a person: the table does not make a program.
+pub fn programs(architecture: Architecture, own_pid: u32) -> Result<Vec<BpfProgram>, String> {
+    Ok(vec![
+        known_calls(architecture),
+        filter(REFUSED, EPERM, architecture, own_pid)?,
+        filter(NOT_THERE, ENOSYS, architecture, own_pid)?,
+    ])
+}
+
+/// Installs the programs on this process, for good.
+///
+/// # Errors
+/// A sentence for a person.
+pub fn install(programs: &[BpfProgram]) -> Result<(), String> {
+    for program in programs {
+        seccompiler::apply_filter(program).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Refuses what is not this architecture's own interface, and what is newer than the table.
+fn known_calls(architecture: Architecture) -> BpfProgram {
+    let step = |code, k, jt, jf| sock_filter { code, jt, jf, k };
+    let x32 = if architecture == Architecture::X86_64 { X32 } else { u32::MAX };
+    vec![
+        step(LOAD_WORD, OFFSET_ARCHITECTURE, 0, 0),
+        step(JUMP_EQUAL, architecture.audit_number(), 1, 0),
+        step(RETURN, ACTION_KILL, 0, 0),
+        step(LOAD_WORD, OFFSET_NUMBER, 0, 0),
+        step(JUMP_GREATER_EQUAL, x32, 2, 0),
+        step(JUMP_GREATER, NEWEST, 2, 0),
+        step(RETURN, ACTION_ALLOW, 0, 0),
+        step(RETURN, ACTION_ERRNO | EPERM, 0, 0),
+        step(RETURN, ACTION_ERRNO | ENOSYS, 0, 0),
+    ]
+}
+
+fn filter(table: &[Refused], errno: u32, architecture: Architecture, own_pid: u32) -> Result<BpfProgram, String> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for (name, x86_64, aarch64, when) in table {
+        let number = match architecture {
+            Architecture::X86_64 => x86_64,
+            Architecture::Aarch64 => aarch64,
+        };
+        let Some(number) = number else { continue };
+        let rule = condition(*when, own_pid).map_err(|error| format!("no rule for {name}: {error}"))?;
+        let of_call = rules.entry(*number).or_default();
+        of_call.extend(rule);
+    }
+    let target = match architecture {
+        Architecture::X86_64 => TargetArch::x86_64,
+        Architecture::Aarch64 => TargetArch::aarch64,
+    };
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), target)
+        .and_then(BpfProgram::try_from)
+        .map_err(|error| error.to_string())
+}
+
+/// The rule under which a call is refused; none for always.
+fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
+    use SeccompCmpArgLen::{Dword, Qword};
+    let condition = match when {
+        When::Always => return Ok(None),
+        When::NotItself => SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(own_pid)),
+        When::NotThread => SeccompCondition::new(0, Qword, SeccompCmpOp::MaskedEq(CLONE_THREAD), 0),
+        When::SetsLimit => SeccompCondition::new(2, Qword, SeccompCmpOp::Ne, 0),
+        When::Option(number) => SeccompCondition::new(0, Dword, SeccompCmpOp::Eq, number),
+    };
+    condition.and_then(|condition| SeccompRule::new(vec![condition])).map(Some).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program answers: an interpreter of the few instructions that filters are made of.
+    fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+        let mut data = Vec::new();
+        data.extend_from_slice(&number.to_le_bytes());
+        data.extend_from_slice(&architecture.to_le_bytes());
+        data.extend_from_slice(&0_u64.to_le_bytes());
+        for argument in arguments {
+            data.extend_from_slice(&argument.to_le_bytes());
+        }
+        let (mut at, mut accumulator) = (0_usize, 0_u32);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at];
+            at += 1;
+            let jump = |yes: bool| usize::from(if yes { jt } else { jf });
+            match code {
+                LOAD_WORD => {
+                    let place = k as usize;
+                    accumulator = u32::from_le_bytes(data[place..place + 4].try_into().unwrap());
+                }
+                JUMP_EQUAL => at += jump(accumulator == k),
+                JUMP_GREATER => at += jump(accumulator > k),
+                JUMP_GREATER_EQUAL => at += jump(accumulator >= k),
+                0x05 => at += k as usize,
+                0x54 => accumulator &= k,
+                RETURN => return k,
+                other => panic!("an instruction that filters are not made of: {other:#x}"),
+            }
+        }
+    }
+
+    /// The strictest answer of all programs, as the kernel takes it.
+    fn answer(architecture: Architecture, number: u32, arguments: [u64; 6]) -> u32 {
+        programs(architecture, 1234)
+            .unwrap()
+            .iter()
+            .map(|program| run(program, architecture.audit_number(), number, arguments))
+            .min_by_key(|action| (*action != ACTION_KILL, *action))
+            .unwrap()
+    }
+
+    const ARCHITECTURES: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
+
+    #[test]
+    fn every_call_of_the_table_is_refused_and_the_daily_ones_are_not() {
+        for architecture in ARCHITECTURES {
+            for (name, x86_64, aarch64, when) in REFUSED {
+                let number = if architecture == Architecture::X86_64 { x86_64 } else { aarch64 };
+                let Some(number) = number else { continue };
+                let arguments = match when {
+                    When::Option(option) => [*option, 0, 0, 0, 0, 0],
+                    When::SetsLimit => [0, 0, 1, 0, 0, 0],
+                    _ => [0; 6],
+                };
+                let action = answer(architecture, u32::try_from(*number).unwrap(), arguments);
+                assert_eq!(action, ACTION_ERRNO | EPERM, "{name} on {architecture:?}");
+            }
+            assert_eq!(answer(architecture, 435, [0; 6]), ACTION_ERRNO | ENOSYS);
+            assert_eq!(answer(architecture, NEWEST + 1, [0; 6]), ACTION_ERRNO | ENOSYS);
+        }
+        // read, write, openat, mmap, execve, futex, exit_group.
+        for number in [0, 1, 257, 9, 59, 202, 231] {
+            assert_eq!(answer(Architecture::X86_64, number, [0; 6]), ACTION_ALLOW, "{number}");
+        }
+        for number in [63, 64, 56, 222, 221, 98, 94] {
+            assert_eq!(answer(Architecture::Aarch64, number, [0; 6]), ACTION_ALLOW, "{number}");
+        }
+    }
+
+    #[test]
+    fn threads_and_signals_to_itself_are_left() {
+        let thread = 0x003d_0f00;
+        assert_eq!(answer(Architecture::X86_64, 56, [thread, 0, 0, 0, 0, 0]), ACTION_ALLOW);
+        assert_eq!(answer(Architecture::X86_64, 56, [17, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        assert_eq!(answer(Architecture::X86_64, 62, [1234, 6, 0, 0, 0, 0]), ACTION_ALLOW);
+        for other in [1, 0, u64::from(u32::MAX)] {
+            assert_eq!(answer(Architecture::X86_64, 62, [other, 9, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        }
+        assert_eq!(answer(Architecture::X86_64, 302, [0, 7, 0, 1, 0, 0]), ACTION_ALLOW);
+    }
+
+    #[test]
+    fn other_interfaces_are_closed() {
+        let program = &programs(Architecture::X86_64, 1).unwrap()[0];
+        // The 32-bit interface, under its own architecture number.
+        assert_eq!(run(program, 0x4000_0003, 11, [0; 6]), ACTION_KILL);
+        let socket = X32 + 41;
+        assert_eq!(run(program, Architecture::X86_64.audit_number(), socket, [0; 6]), ACTION_ERRNO | EPERM);
+    }
+
+    #[test]
+    fn no_number_stands_for_two_names() {
+        for architecture in ARCHITECTURES {
+            let mut names: BTreeMap<i64, &str> = BTreeMap::new();
+            for (name, x86_64, aarch64, _) in REFUSED.iter().chain(NOT_THERE) {
+                let number = if architecture == Architecture::X86_64 { x86_64 } else { aarch64 };
+                if let Some(number) = number {
+                    assert_eq!(names.insert(*number, name).unwrap_or(name), *name, "{number} on {architecture:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The system calls that a confined child is refused, as data.
+//!
+//! A child reads what it was granted, computes, and writes one result to a pipe; all else that a system call could do is
+//! refused. What opens files by name stays with Landlock, which can tell one file from another; what changes files
+//! without opening them (modes, owners, times, attributes, names) is refused here, because Landlock does not look at it
+//! or only since some version. Numbers: the kernel's `syscall_64.tbl` and `asm-generic/unistd.h`.
+
+/// A processor architecture that filters are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// x86-64.
+    X86_64,
+    /// 64-bit Arm. Its filters are checked as programs; they were never run.
+    Aarch64,
+}
+
+impl Architecture {
+    /// The one this program was compiled for.
+    #[must_use]
+    pub const fn native() -> Option<Self> {
+        if cfg!(target_arch = "x86_64") {
+            Some(Self::X86_64)
+        } else if cfg!(target_arch = "aarch64") {
+            Some(Self::Aarch64)
+        } else {
+            None
+        }
+    }
+
+    /// Its number in `seccomp_data.arch` (`AUDIT_ARCH_*`).
+    #[must_use]
+    pub const fn audit_number(self) -> u32 {
+        match self {
+            Self::X86_64 => 0xC000_003E,
+            Self::Aarch64 => 0xC000_00B7,
+        }
+    }
+}
+
+/// When a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Always.
+    Always,
+    /// Where the first argument is not the number of this process.
+    NotItself,
+    /// Where the flags in the first argument do not have `CLONE_THREAD`: a new process, not a thread.
+    NotThread,
+    /// Where the third argument is not null: a limit would be set, not asked for.
+    SetsLimit,
+    /// Where the first argument is this number.
+    Option(u64),
+}
+
+/// A refused call: its name, its numbers, and when.
+pub type Refused = (&'static str, Option<i64>, Option<i64>, When);
+
+/// `PR_SET_PDEATHSIG`: the child would outlive its parent.
+const PR_SET_PDEATHSIG: u64 = 1;
+
+/// `PR_SET_PTRACER`: the child would let others look into it.
+const PR_SET_PTRACER: u64 = 0x5961_6d61;
+
+const fn both(name: &'static str, x86_64: i64, aarch64: i64) -> Refused {
+    (name, Some(x86_64), Some(aarch64), When::Always)
+}
+
+/// A call that only x86-64 has; newer architectures never got it.
+const fn old(name: &'static str, x86_64: i64) -> Refused {
+    (name, Some(x86_64), None, When::Always)
+}
+
+/// A call with the same number everywhere, as all have since 424.
+const fn new(name: &'static str, number: i64) -> Refused {
+    both(name, number, number)
+}
+
+/// Refused with EPERM.
+pub const REFUSED: &[Refused] = &[
+    // Network, of every family: there is no socket to be had.
+    both("socket", 41, 198),
+    both("socketpair", 53, 199),
+    both("connect", 42, 203),
+    both("bind", 49, 200),
+    both("listen", 50, 201),
+    both("accept", 43, 202),
+    both("accept4", 288, 242),
+    both("sendto", 44, 206),
+    both("sendmsg", 46, 211),
+    both("sendmmsg", 307, 269),
+    both("recvmsg", 47, 212),
+    both("recvmmsg", 299, 243),
+    // Processes: threads only, and no program but by a name that Landlock can judge.
+    ("clone", Some(56), Some(220), When::NotThread),
+    old("fork", 57),
+    old("vfork", 58),
+    both("execveat", 322, 281),
+    // Other processes.
+    ("kill", Some(62), Some(129), When::NotItself),
+    ("tgkill", Some(234), Some(131), When::NotItself),
+    both("tkill", 200, 130),
+    both("rt_sigqueueinfo", 129, 138),
+    both("rt_tgsigqueueinfo", 297, 240),
+    both("ptrace", 101, 117),
+    both("process_vm_readv", 310, 270),
+    both("process_vm_writev", 311, 271),
+    both("kcmp", 312, 272),
+    both("setpriority", 141, 140),
+    both("ioprio_set", 251, 30),
+    both("sched_setparam", 142, 118),
+    both("sched_setscheduler", 144, 119),
+    both("sched_setaffinity", 203, 122),
+    both("sched_setattr", 314, 274),
+    both("migrate_pages", 256, 238),
+    both("move_pages", 279, 239),
+    new("pidfd_send_signal", 424),
+    new("pidfd_open", 434),
+    new("pidfd_getfd", 438),
+    new("process_madvise", 440),
+    new("process_mrelease", 448),
+    // Files changed without being opened, and ways to open them that no rule sees.
+    both("truncate", 76, 45),
+    old("rename", 82),
+    both("renameat", 264, 38),
+    both("renameat2", 316, 276),
+    old("mkdir", 83),
+    both("mkdirat", 258, 34),
+    old("rmdir", 84),
+    old("creat", 85),
+    old("link", 86),
+    both("linkat", 265, 37),
+    old("unlink", 87),
+    both("unlinkat", 263, 35),
+    old("symlink", 88),
+    both("symlinkat", 266, 36),
+    old("mknod", 133),
+    both("mknodat", 259, 33),
+    old("chmod", 90),
+    both("fchmod", 91, 52),
+    both("fchmodat", 268, 53),
+    new("fchmodat2", 452),
+    old("chown", 92),
+    old("lchown", 94),
+    both("fchown", 93, 55),
+    both("fchownat", 260, 54),
+    old("utime", 132),
+    old("utimes", 235),
+    old("futimesat", 261),
+    both("utimensat", 280, 88),
+    both("setxattr", 188, 5),
+    both("lsetxattr", 189, 6),
+    both("fsetxattr", 190, 7),
+    new("setxattrat", 463),
+    both("removexattr", 197, 14),
+    both("lremovexattr", 198, 15),
+    both("fremovexattr", 199, 16),
+    new("removexattrat", 466),
+    new("file_setattr", 469),
+    both("name_to_handle_at", 303, 264),
+    both("open_by_handle_at", 304, 265),
+    both("fanotify_init", 300, 262),
+    old("inotify_init", 253),
+    both("inotify_init1", 294, 26),
+    both("inotify_add_watch", 254, 27),
+    both("sync", 162, 81),
+    both("syncfs", 306, 267),
+    both("acct", 163, 89),
+    both("quotactl", 179, 60),
+    new("quotactl_fd", 443),
+    // Mounts and namespaces.
+    both("mount", 165, 40),
+    both("umount2", 166, 39),
+    both("pivot_root", 155, 41),
+    both("chroot", 161, 51),
+    both("unshare", 272, 97),
+    both("setns", 308, 268),
+    new("open_tree", 428),
+    new("move_mount", 429),
+    new("fsopen", 430),
+    new("fsconfig", 431),
+    new("fsmount", 432),
+    new("fspick", 433),
+    new("mount_setattr", 442),
+    new("statmount", 457),
+    new("listmount", 458),
+    new("open_tree_attr", 467),
+    // Memory that no limit counts, and shared memory of other processes.
+    both("memfd_create", 319, 279),
+    new("memfd_secret", 447),
+    both("shmget", 29, 194),
+    both("shmat", 30, 196),
+    both("shmctl", 31, 195),
+    both("semget", 64, 190),
+    both("semop", 65, 193),
+    both("semctl", 66, 191),
+    both("msgget", 68, 186),
+    both("mq_open", 240, 180),
+    both("mq_unlink", 241, 181),
+    // Limits and identity.
+    ("prlimit64", Some(302), Some(261), When::SetsLimit),
+    both("setrlimit", 160, 164),
+    ("prctl", Some(157), Some(167), When::Option(PR_SET_PDEATHSIG)),
+    ("prctl", Some(157), Some(167), When::Option(PR_SET_PTRACER)),
+    both("setuid", 105, 146),
+    both("setgid", 106, 144),
+    both("setreuid", 113, 145),
+    both("setregid", 114, 143),
+    both("setresuid", 117, 147),
+    both("setresgid", 119, 149),
+    both("setfsuid", 122, 151),
+    both("setfsgid", 123, 152),
+    both("setgroups", 116, 159),
+    both("capset", 126, 91),
+    both("personality", 135, 92),
+    // The kernel's wide and rarely walked surface.
+    both("bpf", 321, 280),
+    both("userfaultfd", 323, 282),
+    both("perf_event_open", 298, 241),
+    both("add_key", 248, 217),
+    both("request_key", 249, 218),
+    both("keyctl", 250, 219),
+    both("io_setup", 206, 0),
+    new("io_uring_setup", 425),
+    new("io_uring_enter", 426),
+    new("io_uring_register", 427),
+    old("modify_ldt", 154),
+    old("iopl", 172),
+    old("ioperm", 173),
+    both("lookup_dcookie", 212, 18),
+    both("syslog", 103, 116),
+    both("vhangup", 153, 58),
+    // The machine.
+    both("reboot", 169, 142),
+    both("swapon", 167, 224),
+    both("swapoff", 168, 225),
+    both("sethostname", 170, 161),
+    both("setdomainname", 171, 162),
+    both("settimeofday", 164, 170),
+    both("clock_settime", 227, 112),
+    both("adjtimex", 159, 171),
+    both("clock_adjtime", 305, 266),
+    both("init_module", 175, 105),
+    both("finit_module", 313, 273),
+    both("delete_module", 176, 106),
+    both("kexec_load", 246, 104),
+    both("kexec_file_load", 320, 294),
+];
+
+/// Refused with ENOSYS, so that the C library falls back to a call whose arguments a filter can see: `clone`.
+pub const NOT_THERE: &[Refused] = &[new("clone3", 435)];
+
+/// The newest call that was looked at. What comes after it is ENOSYS: nobody here has judged it.
+pub const NEWEST: u32 = 469;
+
+/// x86-64 numbers from here on are the x32 interface, where every call has a second number.
+pub const X32: u32 = 0x4000_0000;
