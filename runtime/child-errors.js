@@ -11,6 +11,7 @@ const {
   append,
   hasInstance,
   isArray,
+  put,
   stringSlice,
   stringToWellFormed,
   types,
@@ -139,20 +140,20 @@ function describeError(value) {
       text,
     }
     const name = read(part, 'name')
-    if (typeof name === 'string') raw.name = bounded(name, MAXIMUM_FIELD)
+    if (typeof name === 'string') put(raw, 'name', bounded(name, MAXIMUM_FIELD))
     for (let index = 0; index < FIELDS.length; index += 1) {
       const field = read(part, FIELDS[index])
       const kept = typeof field === 'string' ? bounded(field, MAXIMUM_FIELD) : field
       const numberToo = FIELDS[index] === 'code' || FIELDS[index] === 'port'
       if (typeof kept === 'string' || (numberToo && typeof kept === 'number' && kept === kept)) {
-        ;/** @type {Record<string, unknown>} */ (/** @type {unknown} */ (raw))[FIELDS[index]] = kept
+        put(raw, FIELDS[index], kept)
       }
     }
     const errors = describeErrors(read(part, 'errors'), depth)
-    if (errors.length > 0) raw.errors = errors
+    if (errors.length > 0) put(raw, 'errors', errors)
     const cause = read(part, 'cause')
     const describedCause = cause === undefined || cause === null ? undefined : describe(cause, depth + 1)
-    if (describedCause !== undefined) raw.cause = describedCause
+    if (describedCause !== undefined) put(raw, 'cause', describedCause)
     return raw
   }
 
@@ -215,6 +216,9 @@ function classifyChildError(file, error, fallbackType = 'import') {
 }
 
 class ChildError extends DiscoveryError {
+  /** @type {RawError} */
+  raw
+
   /**
    * @param {string} file
    * @param {string} message

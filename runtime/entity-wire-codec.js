@@ -456,15 +456,15 @@ function encodeDeclarable(name, entity, encoding) {
     markers: [],
   }
   const { kind } = entity
-  if (typeof kind === 'string') wire.kind = kind
+  if (typeof kind === 'string') put(wire, 'kind', kind)
   else if (kind !== undefined) refuse(encoding, fieldPath(path, 'kind'), 'no string')
 
   setAdd(encoding.ancestors, entity)
   const ownPlace = encodeFields(entity, ['props', 'attributes'], place, encoding)
-  if (hasOwn(ownPlace, 'props')) wire.props = ownPlace.props
-  if (hasOwn(ownPlace, 'attributes')) wire.attributes = ownPlace.attributes
+  if (hasOwn(ownPlace, 'props')) put(wire, 'props', ownPlace.props)
+  if (hasOwn(ownPlace, 'attributes')) put(wire, 'attributes', ownPlace.attributes)
   const extra = encodeFields(entity, extraNames(entity), place, encoding)
-  if (keys(extra).length > 0) wire.extra = extra
+  if (keys(extra).length > 0) put(wire, 'extra', extra)
   setDelete(encoding.ancestors, entity)
 
   const all = ownKeys(entity)

@@ -16,6 +16,12 @@ const DISCOVERY_ERROR_TYPES = /** @type {readonly DiscoveryErrorType[]} */ ([
 ])
 
 class DiscoveryError extends ErrorConstructor {
+  // Declared, so that they are defined and never assigned: a setter of Object.prototype has no say.
+  /** @type {string} */
+  file
+  /** @type {DiscoveryErrorType} */
+  type
+
   /**
    * @param {string} file the project file it is about; empty where it is about the whole run
    * @param {string} message

@@ -4,7 +4,7 @@
 // enumerable, and the first writer of a field wins, so that a re-export does not move an entity to another file.
 // Fails with a TypeError where the entity cannot be written to. Source: contract/sandbox.md, "Entity protocol".
 
-const { TypeErrorConstructor, putHidden } = require('./primordials')
+const { TypeErrorConstructor, put, putHidden } = require('./primordials')
 const { PROVENANCE, isObject } = require('./marks')
 
 /** @typedef {{ sourceFile?: string, composite?: string, compositeInstance?: string }} Provenance */
@@ -31,7 +31,7 @@ function stampProvenance(entity, provenance) {
   const merged = {}
   for (let index = 0; index < FIELDS.length; index += 1) {
     const value = before?.[FIELDS[index]] ?? provenance[FIELDS[index]]
-    if (value !== undefined) merged[FIELDS[index]] = value
+    if (value !== undefined) put(merged, FIELDS[index], value)
   }
   if (!putHidden(entity, PROVENANCE, merged)) {
     throw new TypeErrorConstructor('Cannot note where an entity was declared: the object is frozen or sealed')

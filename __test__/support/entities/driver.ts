@@ -105,11 +105,7 @@ export async function runDriver(options: DriverOptions): Promise<DriverResult> {
     },
   )
   const messages: any[] = []
-  child.on('message', (message) => {
-    messages.push(message)
-    // The channel of Node's own would keep the child alive; a caller's launcher ends it like this.
-    if (child.connected) child.disconnect()
-  })
+  child.on('message', (message) => messages.push(message))
   const control = child.stdio[4] as NodeJS.WritableStream
   // Where the child is not started by boot.mjs nobody reads this pipe.
   control.on('error', () => undefined)
