@@ -857,6 +857,7 @@ module.exports.isGitMetadataPath = nativeBinding.isGitMetadataPath
 module.exports.isNestedGitPath = nativeBinding.isNestedGitPath
 module.exports.isPathOutsideRoot = nativeBinding.isPathOutsideRoot
 module.exports.isRootGitMetadataPath = nativeBinding.isRootGitMetadataPath
+module.exports.isToldFirst = nativeBinding.isToldFirst
 module.exports.joinRelativePath = nativeBinding.joinRelativePath
 module.exports.leaseTable = nativeBinding.leaseTable
 module.exports.pathWithinRoot = nativeBinding.pathWithinRoot

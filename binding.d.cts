@@ -98,6 +98,9 @@ export declare function isPathOutsideRoot(path: string): boolean
 /** Whether a relative path is the root's `.git` or below it. */
 export declare function isRootGitMetadataPath(path: string): boolean
 
+/** Whether something is told for the first time in this process. */
+export declare function isToldFirst(what: string): boolean
+
 /** A relative path beneath an absolute root, as JSON: `value` or `failure`. */
 export declare function joinRelativePath(root: string, path: string): string
 

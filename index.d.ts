@@ -856,6 +856,14 @@ export declare function callSandboxed(
   options?: SandboxOptions,
 ): Promise<{ value: unknown; isolation: IsolationReport }>
 
+/**
+ * Tries every layer of isolation for real, in throw-away children, and reports what holds here and why the rest does not.
+ * The kernel's part is found out once for the process.
+ *
+ * @throws A TypeError for a `nodePath` that is no Node with a Permission Model.
+ */
+export declare function probeIsolation(options?: { nodePath?: string }): Promise<IsolationReport>
+
 /** What {@link generateDriverSource} is to write. */
 export interface GenerateDriverOptions {
   /** Absolute paths, imported in this order. */

@@ -5,6 +5,7 @@
 
 const errors = require('./js/errors')
 const driver = require('./js/sandbox/driver')
+const sandbox = require('./js/sandbox')
 
 module.exports = {
   ...require('./js/mirror'),
@@ -12,7 +13,10 @@ module.exports = {
   ...require('./js/git'),
   ...require('./js/paths'),
   ...require('./js/failures'),
-  ...require('./js/sandbox'),
+  callSandboxed: sandbox.callSandboxed,
+  evaluateConfigSandboxed: sandbox.evaluateConfigSandboxed,
+  probeIsolation: require('./js/sandbox/isolation').probeIsolation,
+  runFallbackFilesSandboxed: sandbox.runFallbackFilesSandboxed,
   ...require('./js/entities'),
   bundleDriver: require('./js/bundle').bundleDriver,
   classifyChildError: require('./js/sandbox/classify').classifyChildError,

@@ -14,6 +14,7 @@ export const {
   evaluateConfigSandboxed,
   generateConfigDriverSource,
   generateDriverSource,
+  probeIsolation,
   runFallbackFilesSandboxed,
   // Mirror
   describeContainedExecutionMirror,

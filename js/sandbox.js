@@ -192,16 +192,16 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
             (error) => ending.abort(error),
           ),
       })
-      // Both are waited for: nothing of this call goes on after it has settled.
-      const [ran, bundled, probed] = await Promise.allSettled([running, bundling, probing])
+      // A child that has ended needs no bundle: one that is still being made is given up.
+      const ended = running.finally(() => ending.abort(new BundleNotNeeded()))
+      // All are waited for: nothing of this call goes on after it has settled.
+      const [ran, bundled, probed] = await Promise.allSettled([ended, bundling, probing])
       if (ran.status === 'rejected') {
-        ending.abort(ran.reason)
         if (ran.reason instanceof NotHeld && probed.status === 'fulfilled') {
           throw unavailable(reportOf(probed.value, program, []))
         }
         throw ran.reason
       }
-      if (bundled.status === 'rejected') throw bundled.reason
       if (probed.status === 'rejected') throw probed.reason
       /** @type {{ report: Report, missing: [import('./sandbox/isolation.js').Layer, string][] }} */
       const { report, missing } = ran.value.value
@@ -212,13 +212,12 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       )
       if (level === 'kernel' && report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
       if (level === 'best-effort') warnOfMissing(isolation)
-      return {
-        report,
-        isolation,
-        bundleMs: bundled.value.durationMs,
-        bundleBytes: bundled.value.bytes,
-        fileErrors: bundled.value.fileErrors,
+      if (bundled.status === 'fulfilled') {
+        const { durationMs, bytes, fileErrors } = bundled.value
+        return { report, isolation, bundleMs: durationMs, bundleBytes: bytes, fileErrors }
       }
+      if (!(bundled.reason instanceof BundleNotNeeded)) throw bundled.reason
+      return { report, isolation, bundleMs: 0, bundleBytes: 0, fileErrors: [] }
     } finally {
       options.signal?.removeEventListener('abort', forwardAbort)
     }
@@ -233,6 +232,9 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
 function requireKernel(answer) {
   if (!Object.values(answer.guarantees).every(({ held }) => held)) throw new NotHeld()
 }
+
+/** Ends a bundle that is still being made when its child has ended. */
+class BundleNotNeeded extends Error {}
 
 /** Ends a run whose guarantees are not held; what is missing is told once all of it is known. */
 class NotHeld extends Error {}
@@ -439,4 +441,4 @@ async function callSandboxed(call, options = {}) {
   })
 }
 
-module.exports = { callSandboxed, evaluateConfigSandboxed, runFallbackFilesSandboxed }
+module.exports = { callSandboxed, evaluateConfigSandboxed, runFallbackFilesSandboxed, runFiles }
