@@ -111,7 +111,9 @@ const patches: Record<string, string> = {
     for (const name of ['file', 'type', 'raw', 'code', 'cause', 'sourceFile', 'composite', 'arn', 'kind', 'value', 'entities', 'name', 'props', 'list', 'record', 'path'])
       Object.defineProperty(Object.prototype, name, { __proto__: null, set() {}, get() {}, configurable: true })`,
   'fields of every descriptor': `Object.prototype.enumerable = false; Object.prototype.writable = false`,
-  fs: `for (const name of Object.keys(fs)) if (typeof fs[name] === 'function') fs[name] = () => 0`,
+  fs: `
+    for (const [name, { value, writable }] of Object.entries(Object.getOwnPropertyDescriptors(fs)))
+      if (typeof value === 'function' && writable) fs[name] = () => 0`,
   'text encoding': `
     TextEncoder.prototype.encode = () => new Uint8Array(0); Buffer.from = () => Buffer.alloc(0)
     globalThis.TextEncoder = globalThis.Buffer = undefined`,

@@ -24,6 +24,7 @@ const {
   setDelete,
   setHas,
   stringSlice,
+  stringToWellFormed,
   stringify,
   symbolDescription,
   types,
@@ -79,7 +80,7 @@ function classNameOf(value) {
     if (typeof constructor !== 'function') continue
     const name = getOwnPropertyDescriptor(constructor, 'name')?.value
     if (typeof name !== 'string' || name === '' || name === 'Object') return undefined
-    return name.length > MAXIMUM_CLASS_NAME ? `${stringSlice(name, 0, MAXIMUM_CLASS_NAME)}…` : name
+    return stringToWellFormed(name.length > MAXIMUM_CLASS_NAME ? `${stringSlice(name, 0, MAXIMUM_CLASS_NAME)}…` : name)
   }
   return undefined
 }
