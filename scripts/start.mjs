@@ -1,18 +1,29 @@
-// Makes a verified mirror of a real folder, says what it found and how long it took, and removes the mirror again.
+// Shows what the package does: makes a verified mirror of a real folder, says what it found and how long it took, and
+// removes the mirror again; then evaluates the example projects in the sandbox, and says what they declare, what the
+// hostile one was refused, and what held it.
 //
-//   npm start                this repository
-//   npm start -- <folder>    any folder
+//   npm start                mirrors this repository
+//   npm start -- <folder>    mirrors any folder
 //
-// A refusal is printed with its code and the path it names, and ends with exit code 1; nothing is left behind then.
-// Folders that declare themselves to be caches (a CACHEDIR.TAG, as Cargo writes one, or the name `.cache`) are given
-// as protected roots: they are large, and no command in the mirror needs them.
+// A refusal of the mirror is printed with its code and the path it names; nothing is left behind then. It ends with exit
+// code 1 after one, and where an example did not do what it should. Folders that declare themselves to be caches (a
+// CACHEDIR.TAG, as Cargo writes one, or the name `.cache`) are given as protected roots: they are large, and no command
+// in the mirror needs them.
 
 import { existsSync, readdirSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 
-import { buildFileTreeIndex, describeContainedExecutionMirror, prepareContainedExecutionMirror } from '../index.mjs'
+import {
+  buildFileTreeIndex,
+  describeContainedExecutionMirror,
+  prepareContainedExecutionMirror,
+  runFallbackFilesSandboxed,
+} from '../index.mjs'
+
+const repository = join(dirname(fileURLToPath(import.meta.url)), '..')
+const examples = join(repository, 'examples')
 
 const LONGEST_LIST = 25
 const LIMITS = {
@@ -59,8 +70,7 @@ function printReport(report, prepareMilliseconds) {
   if (skipped.length > LONGEST_LIST) line('', `and ${number(skipped.length - LONGEST_LIST)} more`)
 }
 
-async function main() {
-  const repository = join(dirname(fileURLToPath(import.meta.url)), '..')
+async function mirror() {
   // npm runs scripts in the package's folder and keeps the caller's here.
   const folder = resolve(process.env.INIT_CWD ?? process.cwd(), process.argv[2] ?? repository)
   line('source', folder)
@@ -92,12 +102,76 @@ async function main() {
   }
 }
 
-try {
-  await main()
-} catch (error) {
-  line('refused', `${error.name}: ${error.message}`)
-  for (const field of ['code', 'relativePath', 'rule', 'nodeKind', 'links', 'diagnostic', 'mirrorRoot', 'path']) {
-    if (error[field] !== undefined) line(`  ${field}`, String(error[field]))
+function printEntities({ entitySet, provenanceByName }, root) {
+  for (const entity of entitySet.entities) {
+    const type = entity.form === 'declarable' ? entity.entityType : `output ${entity.outputName}`
+    line(`  ${entity.name}`, `${type.padEnd(22)}${relative(root, provenanceByName[entity.name] ?? '')}`)
   }
-  process.exitCode = 1
 }
+
+/** The example project: what it declares. */
+async function evaluate() {
+  const root = join(examples, 'project')
+  const files = ['storage.ts', 'site.ts'].map((name) => join(root, name))
+  const { value: result, milliseconds } = await timed(() => runFallbackFilesSandboxed(files, root))
+  const { entities, errors, bundleMs, isolation } = result
+  line('project', `${relative(repository, root)}, in the sandbox`)
+  line('entities', `${number(entities.size)}, in ${number(milliseconds)} ms (${number(bundleMs)} ms of it bundling)`)
+  printEntities(result, root)
+  for (const error of errors) line('  error', error.message)
+  if (errors.length > 0) process.exitCode = 1
+  return isolation
+}
+
+/** What a file of the hostile example was refused. */
+function printAttempt(file, errors, isolation) {
+  const error = errors.find((each) => each.file === file)
+  const harmless = basename(file) === 'harmless.ts'
+  const name = `  ${basename(file)}`.padEnd(26)
+  if (harmless && error === undefined) console.log(`${name}evaluated, unharmed by the others`)
+  else if (!harmless && error?.type === 'permission') console.log(`${name}refused: ${error.message.split(': ')[0]}`)
+  else {
+    console.log(`${name}${harmless ? 'HARMED' : 'NOT REFUSED'}${error === undefined ? '' : `: ${error.message}`}`)
+    if (harmless || isolation.level === 'kernel') process.exitCode = 1
+  }
+}
+
+/** The hostile example: what it was refused. At a level below `kernel` some of it may not be. */
+async function attack() {
+  const root = join(examples, 'hostile')
+  const files = readdirSync(root).map((name) => join(root, name))
+  const { errors, isolation } = await runFallbackFilesSandboxed(files, root)
+  line('hostile project', `${relative(repository, root)}, in the sandbox`)
+  const failures = errors.filter(({ file }) => file === '')
+  for (const { message } of failures) line('  error', message)
+  if (failures.length > 0) process.exitCode = 1
+  else for (const file of files) printAttempt(file, errors, isolation)
+}
+
+function printIsolation({ level, guarantees, landlockAbi, kernel, node }) {
+  const abi = landlockAbi === null ? 'without Landlock' : `Landlock ${landlockAbi}`
+  line('isolation', `${level} (Linux ${kernel}, ${abi}, Node ${node})`)
+  for (const [name, { held, by, reason }] of Object.entries(guarantees)) {
+    line(`  ${name}`, held ? `held by ${by.join(', ')}` : `NOT HELD: ${reason}`)
+  }
+}
+
+const REFUSAL_FIELDS = ['code', 'relativePath', 'rule', 'nodeKind', 'links', 'diagnostic', 'mirrorRoot', 'path']
+
+/** Runs a part. One that fails says why, and the others go on. */
+async function part(operation) {
+  try {
+    return await operation()
+  } catch (error) {
+    line('refused', `${error.name}: ${error.message}`)
+    for (const field of REFUSAL_FIELDS) if (error[field] !== undefined) line(`  ${field}`, String(error[field]))
+    process.exitCode = 1
+  } finally {
+    console.log()
+  }
+}
+
+await part(mirror)
+const isolation = await part(evaluate)
+await part(attack)
+if (isolation !== undefined) printIsolation(isolation)
