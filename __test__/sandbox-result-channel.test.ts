@@ -1,0 +1,234 @@
+// The way from the child to the parent under attack: a folder per attack in fixtures/result-channel, with the project's
+// file `attack.ts` and `expected.json` beside it. The attack is imported between two good files. Whatever it does, the
+// run ends, within bounded memory, with one of the outcomes that are right for it; what a program in the same process
+// can forge is said in docs/threat-model.md. Programs that are no Node, or one that is not held, are here too.
+
+import fs from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+import { callSandboxed, evaluateConfigSandboxed, type SandboxOptions, type SandboxRunResult } from '../index.mjs'
+import { refusal } from './support/refusal'
+import { declaring, GOOD, namesOf, RESOURCE, sandboxProject } from './support/sandbox'
+
+interface Outcome {
+  /** `file` is relative to the project; `message` is a pattern. */
+  errors: { file: string; type: string; message: string }[]
+  /** The entities that are there, by name. */
+  entities: string[]
+}
+
+interface Expected {
+  what: string
+  options?: SandboxOptions
+  /** The forwarded output is bounded, and what was cut is marked. */
+  boundedOutput?: boolean
+  /** Any of these is right. */
+  outcomes: Outcome[]
+}
+
+const fixtures = path.join(path.dirname(fileURLToPath(import.meta.url)), 'fixtures', 'result-channel')
+
+const attacks = fs
+  .readdirSync(fixtures)
+  .sort()
+  .map((name): [string, Expected] => [
+    name,
+    JSON.parse(fs.readFileSync(path.join(fixtures, name, 'expected.json'), 'utf8')) as Expected,
+  ])
+
+const MEBIBYTE = 1024 ** 2
+
+/** What the parent may grow by: the largest result that it is made to take, some copies of it, and room to breathe. */
+const MOST_GROWTH = 256 * MEBIBYTE
+
+function matches(result: SandboxRunResult, root: string, { errors, entities }: Outcome): boolean {
+  const sameErrors =
+    result.errors.length === errors.length &&
+    errors.every(({ file, type, message }, index) => {
+      const error = result.errors[index]
+      return (
+        error?.name === 'DiscoveryError' &&
+        error.file === (file === '' ? '' : path.join(root, file)) &&
+        error.type === type &&
+        new RegExp(message, 's').test(error.message)
+      )
+    })
+  return sameErrors && namesOf(result).sort().join() === [...entities].sort().join()
+}
+
+/** The result, the lines that were forwarded, and by how much this process grew meanwhile. */
+async function watched(work: (onOutput: (line: string) => void) => Promise<SandboxRunResult>) {
+  const lines: string[] = []
+  const before = process.memoryUsage().rss
+  let most = before
+  const look = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().rss)
+  }, 5)
+  try {
+    const result = await work((line) => void lines.push(line))
+    most = Math.max(most, process.memoryUsage().rss)
+    return { result, lines, growth: most - before }
+  } finally {
+    clearInterval(look)
+  }
+}
+
+describe('an attack on the result channel', () => {
+  it.each(attacks)('%s', async (name, { what, options = {}, boundedOutput = false, outcomes }) => {
+    const project = sandboxProject({
+      // Made before the attack, so that what is patched is not needed to make them.
+      'library.ts': `${RESOURCE}\nexport const good = resource({ list: [1, { a: 'b' }] })\nexport const later = resource({ of: good })`,
+      'good.ts': `export { good } from './library'`,
+      'later.ts': `export { later } from './library'`,
+      'attack.ts': fs.readFileSync(path.join(fixtures, name, 'project', 'attack.ts')),
+    })
+    const files = ['good.ts', 'attack.ts', 'later.ts']
+    const { result, lines, growth } = await watched((onOutput) => project.run(files, { ...options, onOutput }))
+    const seen = {
+      errors: result.errors.map(({ file, type, message }) => ({ file, type, message: message.slice(0, 1000) })),
+      entities: namesOf(result),
+    }
+    expect(
+      outcomes.some((outcome) => matches(result, project.root, outcome)),
+      `${what} ${JSON.stringify(seen, null, 2)}`,
+    ).toBe(true)
+    expect(growth, what).toBeLessThan(MOST_GROWTH)
+    expect(({} as Record<string, unknown>).polluted, what).toBeUndefined()
+    for (const { message } of result.errors) expect(Buffer.byteLength(message)).toBeLessThan(300 * 1024)
+    if (boundedOutput) {
+      // Two streams of a mebibyte each; a control character is shown in four.
+      expect(lines.reduce((sum, line) => sum + Buffer.byteLength(line), 0)).toBeLessThan(10 * MEBIBYTE)
+      expect(lines.some((line) => line.includes('cut'))).toBe(true)
+    }
+  })
+
+  it('gives a configuration or a call the same errors', async () => {
+    const value = `import fs from 'node:fs'
+      const body = Buffer.from(JSON.stringify({ kind: 'run', entitySet: { entities: [] }, errors: [], provenanceByName: {} }))
+      const header = Buffer.alloc(4)
+      header.writeUInt32BE(body.length)
+      fs.writeSync(3, Buffer.concat([header, body]))
+      process.kill(process.pid, 'SIGKILL')`
+    const project = sandboxProject({
+      'kind.ts': value,
+      'huge.ts': `import fs from 'node:fs'; fs.writeSync(3, Buffer.alloc(4, 0xff)); for (;;);`,
+      'closed.ts': `import fs from 'node:fs'; fs.closeSync(3); export default 1`,
+      'twice.ts': `import fs from 'node:fs'; fs.writeSync(3, Buffer.from([0, 0, 0, 2, 0x7b, 0x7d])); export default () => 1`,
+    })
+    for (const name of ['kind.ts', 'huge.ts', 'closed.ts', 'twice.ts']) {
+      const file = project.file(name)
+      const evaluated = await refusal(evaluateConfigSandboxed(file, project.root))
+      expect(evaluated.message, name).toContain(`Failed to evaluate ${file} inside the --sandbox boundary: `)
+      const called = await refusal(callSandboxed({ file, buildRoot: project.root }))
+      expect(called.message, name).toContain(file)
+    }
+  })
+})
+
+describe('a program given as nodePath', () => {
+  const RAN = `console.log('project code ran')\n${GOOD}`
+
+  function script(project: { base: string }, text: string): string {
+    const program = path.join(project.base, 'program')
+    fs.writeFileSync(program, `#!/bin/sh\n${text}\n`)
+    fs.chmodSync(program, 0o755)
+    return program
+  }
+
+  const node = JSON.stringify(process.execPath)
+
+  it('that ignores the permission switch is a failed run, and no project code runs', async () => {
+    const project = sandboxProject({ 'a.ts': RAN })
+    const nodePath = script(
+      project,
+      `for argument; do
+        shift
+        case "$argument" in --permission|--experimental-permission|--allow-*) ;; *) set -- "$@" "$argument" ;; esac
+      done
+      exec ${node} "$@"`,
+    )
+    const lines: string[] = []
+    const result = await project.run(['a.ts'], { nodePath, onOutput: (line) => void lines.push(line) })
+    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(lines).not.toContain('project code ran')
+    expect(result.entities.size).toBe(0)
+    const file = project.file('a.ts')
+    const config = await refusal(
+      evaluateConfigSandboxed(file, project.root, { nodePath, onOutput: (line) => void lines.push(line) }),
+    )
+    expect(config.message).toContain(`Failed to evaluate ${file} inside the --sandbox boundary: `)
+    const call = await refusal(
+      callSandboxed({ file, buildRoot: project.root }, { nodePath, onOutput: (line) => void lines.push(line) }),
+    )
+    expect(call.message).toContain(file)
+    expect(lines).not.toContain('project code ran')
+  })
+
+  it.each([
+    ['permits writing', '--allow-fs-write=*'],
+    ['permits reading everything', '--allow-fs-read=*'],
+    ['permits other programs', '--allow-child-process'],
+    ['permits workers', '--allow-worker'],
+  ])('that %s is a failed run, and no project code runs', async (_what, flag) => {
+    const project = sandboxProject({ 'a.ts': RAN })
+    const nodePath = script(project, `exec ${node} '${flag}' "$@"`)
+    const lines: string[] = []
+    const result = await project.run(['a.ts'], { nodePath, onOutput: (line) => void lines.push(line) })
+    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(lines).not.toContain('project code ran')
+    expect(result.entities.size).toBe(0)
+  })
+
+  it.each<[string, string | ((project: { base: string; root: string }) => string)]>([
+    ['is missing', '/nowhere/node'],
+    ['is a directory', ({ root }) => root],
+    [
+      'is no program',
+      (project) => {
+        const file = path.join(project.base, 'text')
+        fs.writeFileSync(file, 'no program')
+        return file
+      },
+    ],
+    ['says nothing', '/bin/true'],
+    ['fails', '/bin/false'],
+    ['tells another version', '/bin/cat'],
+    ['is too old', (project) => script(project, 'echo v18.20.8')],
+    ['is far too old', (project) => script(project, 'echo v0.10.48')],
+    ['claims a version that is none', (project) => script(project, 'echo v22')],
+    ['never ends to tell its version', (project) => script(project, 'yes v22.1.0')],
+  ])('that %s is a wrong argument, and nothing is created', async (_what, given) => {
+    const project = sandboxProject({ 'a.ts': RAN })
+    const nodePath = typeof given === 'string' ? given : given(project)
+    const error = await refusal(project.run(['a.ts'], { nodePath }))
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.code).toBe('ERR_INVALID_ARG_VALUE')
+    expect(error.message).toContain(`'options.nodePath'`)
+    expect(error.message).toContain(nodePath)
+  })
+
+  it.each([
+    ['ends at once', 'exit 0', 'without a result'],
+    ['fails with words', 'echo "I am no Node" >&2; exit 7', 'exit code 7.*I am no Node'],
+    ['waits for ever', 'exec sleep 1000', '1500|1\\.5'],
+    ['writes to the result', 'echo garbage >&3', 'maxResultBytes|result'],
+    ['copies its input', 'exec cat', 'without a result'],
+  ])('that claims to be a Node but %s is a failed run', async (_what, text, said) => {
+    const project = sandboxProject({ 'a.ts': RAN })
+    const nodePath = script(project, `if [ "$1" = --version ]; then echo v22.20.0; exit; fi\n${text}`)
+    const result = await project.run(['a.ts'], { nodePath, timeoutMs: 1500 })
+    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    // Where the kernel holds the child, only Node itself may be executed, and a script is not.
+    if (!result.isolation.guarantees.processes.held) expect(result.errors[0]?.message).toMatch(new RegExp(said, 's'))
+    expect(result.errors[0]?.message).toContain('sandbox:run')
+  })
+
+  it('is the one that is told in the report', async () => {
+    const project = sandboxProject({ 'a.ts': declaring('a', '{ version: process.versions.node }') })
+    const result = await project.run(['a.ts'], { nodePath: process.execPath })
+    expect(result.isolation.node).toBe(process.versions.node)
+    expect(result.entitySet.entities[0]).toMatchObject({ props: { version: process.versions.node } })
+  })
+})
