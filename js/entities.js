@@ -8,13 +8,14 @@
 const { types } = require('node:util')
 
 const codec = require('../runtime/entity-wire-codec')
-const { elementPath, fieldPath } = require('../runtime/data')
+const { elementPath, fieldPath, pathText } = require('../runtime/data')
 const marks = require('../runtime/marks')
 const { hasOwn, put, putHidden } = require('../runtime/primordials')
 const { invalidType, invalidValue, requireObject } = require('./arguments')
 
 /**
  * @typedef {import('../runtime/entity-wire-codec.js').EntitySetWire} EntitySetWire
+ * @typedef {import('../runtime/data.js').Path} Path
  * @typedef {Record<PropertyKey, any>} LiveObject
  */
 
@@ -95,12 +96,12 @@ class LexiconOutput {
 
 /**
  * Where a value stands in the wire. In what an intrinsic answers, a reference stays the data it was written as.
- * @typedef {{ path: string, level: number, answer: boolean }} Place
+ * @typedef {{ path: Path, level: number, answer: boolean }} Place
  */
 
 /**
  * @param {Place} place
- * @param {string} path
+ * @param {Path} path
  * @param {boolean} [answer]
  * @returns {Place}
  */
@@ -109,22 +110,32 @@ function below(place, path, answer = place.answer) {
 }
 
 /**
+ * @param {Path} path
+ * @param {string} expected
+ * @param {unknown} received
+ * @returns {TypeError & { code: string }}
+ */
+function refusal(path, expected, received) {
+  return invalidValue(pathText(path), expected, received)
+}
+
+/**
  * @param {unknown} value
- * @param {string} path
+ * @param {Path} path
  * @returns {Record<string, unknown>}
  */
 function recordAt(value, path) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidValue(path, 'a record', value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal(path, 'a record', value)
   return /** @type {Record<string, unknown>} */ (value)
 }
 
 /**
  * @param {unknown} value
- * @param {string} path
+ * @param {Path} path
  * @returns {unknown[]}
  */
 function arrayAt(value, path) {
-  if (!Array.isArray(value)) throw invalidValue(path, 'an array', value)
+  if (!Array.isArray(value)) throw refusal(path, 'an array', value)
   return value
 }
 
@@ -140,12 +151,12 @@ function fieldOf(record, key) {
 /**
  * @param {Record<string, unknown>} record
  * @param {string} key
- * @param {string} path of the record
+ * @param {Path} path of the record
  * @returns {string}
  */
 function textAt(record, key, path) {
   const text = fieldOf(record, key)
-  if (typeof text !== 'string') throw invalidValue(fieldPath(path, key), 'a string', text)
+  if (typeof text !== 'string') throw refusal(fieldPath(path, key), 'a string', text)
   return text
 }
 
@@ -171,7 +182,7 @@ class Decoding {
       const path = elementPath('wire.entities', index)
       const record = recordAt(list[index], path)
       const name = textAt(record, 'name', path)
-      if (this.entities.has(name)) throw invalidValue(`${path}.name`, 'a name that no other entity has', name)
+      if (this.entities.has(name)) throw refusal(fieldPath(path, 'name'), 'a name that no other entity has', name)
       const form = fieldOf(record, 'form')
       if (form === 'declarable') {
         const entity = this.declarableShell(record, name, path)
@@ -183,7 +194,7 @@ class Decoding {
         this.entities.set(name, output)
         outputs.push(() => this.fillOutput(output, name, outputName, record, path))
       } else {
-        throw invalidValue(`${path}.form`, "one of: 'declarable', 'lexiconOutput'", form)
+        throw refusal(fieldPath(path, 'form'), "one of: 'declarable', 'lexiconOutput'", form)
       }
     }
     for (const fill of fillings) fill()
@@ -194,22 +205,22 @@ class Decoding {
   /**
    * @param {Record<string, unknown>} record
    * @param {string} name
-   * @param {string} path
+   * @param {Path} path
    * @returns {LiveObject}
    */
   declarableShell(record, name, path) {
     /** @type {LiveObject} */
     const entity = {}
-    const markers = arrayAt(fieldOf(record, 'markers'), `${path}.markers`)
+    const markers = arrayAt(fieldOf(record, 'markers'), fieldPath(path, 'markers'))
     for (let index = 0; index < markers.length; index += 1) {
       const marker = markers[index]
-      if (typeof marker !== 'string') throw invalidValue(elementPath(`${path}.markers`, index), 'a string', marker)
+      if (typeof marker !== 'string') throw refusal(elementPath(fieldPath(path, 'markers'), index), 'a string', marker)
       putHidden(entity, Symbol.for(marker), true)
     }
     // Where the class of the entity carries the mark, the list of own marks is without it; the form says it all the same.
     if (entity[marks.DECLARABLE] !== true) putHidden(entity, marks.DECLARABLE, true)
     if (entity[marks.LEXICON_OUTPUT] === true || entity[marks.CHILD_PROJECT] === true) {
-      throw invalidValue(`${path}.markers`, 'the marks of a declarable', markers)
+      throw refusal(fieldPath(path, 'markers'), 'the marks of a declarable', markers)
     }
     putHidden(entity, marks.LOGICAL_NAME, name)
     putHidden(entity, 'lexicon', textAt(record, 'lexicon', path))
@@ -221,20 +232,20 @@ class Decoding {
   /**
    * @param {LiveObject} entity
    * @param {Record<string, unknown>} record
-   * @param {string} path
+   * @param {Path} path
    */
   fillDeclarable(entity, record, path) {
     const place = { path, level: 0, answer: false }
     for (const key of ['props', 'attributes']) {
       const field = fieldOf(record, key)
-      if (field !== undefined) putHidden(entity, key, this.value(field, below(place, `${path}.${key}`)))
+      if (field !== undefined) putHidden(entity, key, this.value(field, below(place, fieldPath(path, key))))
     }
     if (fieldOf(record, 'extra') === undefined) return
-    const extraPath = `${path}.extra`
+    const extraPath = fieldPath(path, 'extra')
     const extra = recordAt(record.extra, extraPath)
     for (const key of Object.keys(extra)) {
       const fieldPlace = below(place, fieldPath(extraPath, key))
-      if (codec.OWN_PLACE.includes(key)) throw invalidValue(fieldPlace.path, 'a field without a place of its own', key)
+      if (codec.OWN_PLACE.includes(key)) throw refusal(fieldPlace.path, 'a field without a place of its own', key)
       put(entity, key, this.value(extra[key], fieldPlace))
     }
   }
@@ -244,18 +255,18 @@ class Decoding {
    * @param {string} name
    * @param {string} outputName
    * @param {Record<string, unknown>} record
-   * @param {string} path
+   * @param {Path} path
    */
   fillOutput(output, name, outputName, record, path) {
     // The constructor makes the fields, in one place for all outputs; the shell gives them their identity.
-    const made = new LexiconOutput(outputName, this.outputSource(fieldOf(record, 'ref'), `${path}.ref`))
+    const made = new LexiconOutput(outputName, this.outputSource(fieldOf(record, 'ref'), fieldPath(path, 'ref')))
     Object.defineProperties(output, Object.getOwnPropertyDescriptors(made))
     putHidden(output, marks.LOGICAL_NAME, name)
   }
 
   /**
    * @param {unknown} ref
-   * @param {string} path
+   * @param {Path} path
    * @returns {OutputSource}
    */
   outputSource(ref, path) {
@@ -266,7 +277,7 @@ class Decoding {
       return { parent, entity, attribute: value.attribute, lexicon: lexiconOf(parent) }
     }
     if (typeof value === 'object' && value !== null) {
-      if (!hasOwn(value, '__chantWireRefs')) throw invalidValue(path, 'a reference, an intrinsic or a scalar', ref)
+      if (!hasOwn(value, '__chantWireRefs')) throw refusal(path, 'a reference, an intrinsic or a scalar', ref)
       return { intrinsic: value, lexicon: lexiconOf(...value.__chantWireRefs) }
     }
     return { literal: /** @type {string | number | boolean | null} */ (value), lexicon: '' }
@@ -279,14 +290,14 @@ class Decoding {
    */
   value(value, place) {
     if (place.level > codec.MAXIMUM_LEVELS) {
-      throw invalidValue(place.path, `nested at most ${codec.MAXIMUM_LEVELS} levels deep`, value)
+      throw refusal(place.path, `nested at most ${codec.MAXIMUM_LEVELS} levels deep`, value)
     }
     switch (typeof value) {
       case 'string':
       case 'boolean':
         return value
       case 'number':
-        if (!Number.isFinite(value)) throw invalidValue(place.path, 'a finite number', value)
+        if (!Number.isFinite(value)) throw refusal(place.path, 'a finite number', value)
         return value
       case 'object':
         if (value === null) return null
@@ -294,7 +305,7 @@ class Decoding {
           ? this.array(value, place)
           : this.record(/** @type {Record<string, unknown>} */ (value), place)
       default:
-        throw invalidValue(place.path, 'a value of JSON', value)
+        throw refusal(place.path, 'a value of JSON', value)
     }
   }
 
@@ -346,19 +357,19 @@ class Decoding {
 
   /**
    * @param {string} name
-   * @param {string} path
+   * @param {Path} path
    * @returns {LiveObject}
    */
   entity(name, path) {
     const entity = this.entities.get(name)
-    if (entity === undefined) throw invalidValue(`${path}.entity`, 'the name of an entity of the set', name)
+    if (entity === undefined) throw refusal(fieldPath(path, 'entity'), 'the name of an entity of the set', name)
     return entity
   }
 
   /**
    * @param {string} name
    * @param {string} attribute
-   * @param {string} path
+   * @param {Path} path
    * @returns {AttributeReference}
    */
   reference(name, attribute, path) {

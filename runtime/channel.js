@@ -32,7 +32,7 @@ const {
   uncurryGetter,
   uncurryThis,
 } = require('./primordials')
-const { elementPath, fieldPath, wordFor } = require('./data')
+const { elementPath, fieldPath, pathText, wordFor } = require('./data')
 
 const { closeSync, writeSync } = fs
 const { emit, execPath, exit, on, permission, send: sendMessage } = process
@@ -80,15 +80,15 @@ function withoutPrototypes(payload) {
 
   /**
    * @param {unknown} value
-   * @param {string} path
+   * @param {import('./data.js').Path} path
    * @returns {any}
    */
   const copy = (value, path) => {
     if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') {
-      throw new ErrorConstructor(`${path === '' ? '<root>' : path}: ${wordFor(value)}`)
+      throw new ErrorConstructor(`${pathText(path) || '<root>'}: ${wordFor(value)}`)
     }
     if (typeof value !== 'object' || value === null) return value
-    if (setHas(ancestors, value)) throw new ErrorConstructor(`${path}: a circular reference`)
+    if (setHas(ancestors, value)) throw new ErrorConstructor(`${pathText(path)}: a circular reference`)
     setAdd(ancestors, value)
     const copied = isArray(value) ? copyArray(value, path) : copyRecord(value, path)
     setDelete(ancestors, value)
@@ -97,7 +97,7 @@ function withoutPrototypes(payload) {
 
   /**
    * @param {unknown[]} list
-   * @param {string} path
+   * @param {import('./data.js').Path} path
    */
   const copyArray = (list, path) => {
     /** @type {unknown[]} */
@@ -110,7 +110,7 @@ function withoutPrototypes(payload) {
 
   /**
    * @param {object} record
-   * @param {string} path
+   * @param {import('./data.js').Path} path
    */
   const copyRecord = (record, path) => {
     /** @type {Record<string, unknown>} */

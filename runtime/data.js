@@ -41,22 +41,47 @@ const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u
 const MAXIMUM_CLASS_NAME = 100
 
 /**
- * @param {string} path empty for the root
- * @param {string} key
- * @returns {string}
+ * Where a value is. It is made for every value and read for the few that are refused, so it is text only then.
+ * @typedef {string | { above: Path, key: string | number }} Path
  */
-function fieldPath(path, key) {
-  if (regExpExec(IDENTIFIER, key) === null) return `${path}[${stringify(key)}]`
-  return path === '' ? key : `${path}.${key}`
+
+/**
+ * @param {Path} above empty for the root
+ * @param {string} key
+ * @returns {Path}
+ */
+function fieldPath(above, key) {
+  return { above, key }
 }
 
 /**
- * @param {string} path
+ * @param {Path} above
  * @param {number} index
+ * @returns {Path}
+ */
+function elementPath(above, index) {
+  return { above, key: index }
+}
+
+/**
+ * @param {Path} path
+ * @returns {string} such as `stacks[0].name`
+ */
+function pathText(path) {
+  let text = ''
+  let part = path
+  for (; typeof part !== 'string'; part = part.above) text = stepText(part.key) + text
+  const whole = part + text
+  return whole[0] === '.' ? stringSlice(whole, 1) : whole
+}
+
+/**
+ * @param {string | number} key
  * @returns {string}
  */
-function elementPath(path, index) {
-  return `${path}[${index}]`
+function stepText(key) {
+  if (typeof key === 'number') return `[${key}]`
+  return regExpExec(IDENTIFIER, key) === null ? `[${stringify(key)}]` : `.${key}`
 }
 
 /**
@@ -140,14 +165,17 @@ function readData(value) {
   const ancestors = new SetConstructor()
 
   /**
-   * @param {string} path
+   * @param {Path} path
    * @param {string} found
    */
-  const refuse = (path, found) => append(nonData, { path: path === '' ? '<root>' : path, found })
+  const refuse = (path, found) => {
+    const text = pathText(path)
+    append(nonData, { path: text === '' ? '<root>' : text, found })
+  }
 
   /**
    * @param {unknown} part
-   * @param {string} path
+   * @param {Path} path
    * @param {number} level
    * @returns {unknown}
    */
@@ -165,7 +193,7 @@ function readData(value) {
 
   /**
    * @param {unknown[]} list
-   * @param {string} path
+   * @param {Path} path
    * @param {number} level
    */
   const readArray = (list, path, level) => {
@@ -180,7 +208,7 @@ function readData(value) {
 
   /**
    * @param {object} record
-   * @param {string} path
+   * @param {Path} path
    * @param {number} level
    */
   const readObject = (record, path, level) => {
@@ -196,14 +224,14 @@ function readData(value) {
 
   /**
    * @param {object} record
-   * @param {string} path
+   * @param {Path} path
    */
   const refuseSymbolKeys = (record, path) => {
     const all = ownKeys(record)
     for (let index = 0; index < all.length; index += 1) {
       const key = all[index]
       if (typeof key !== 'symbol' || getOwnPropertyDescriptor(record, key)?.enumerable !== true) continue
-      refuse(`${path}[Symbol(${symbolDescription(key) ?? ''})]`, 'a symbol')
+      refuse(`${pathText(path)}[Symbol(${symbolDescription(key) ?? ''})]`, 'a symbol')
     }
   }
 
@@ -256,6 +284,7 @@ module.exports = {
   fieldPath,
   isPlainObject,
   nonDataError,
+  pathText,
   readData,
   toData,
   wordFor,

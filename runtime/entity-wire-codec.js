@@ -27,7 +27,7 @@ const {
   setHas,
   symbolDescription,
 } = require('./primordials')
-const { elementPath, fieldPath, isPlainObject, nonDataError, wordFor } = require('./data')
+const { elementPath, fieldPath, isPlainObject, nonDataError, pathText, wordFor } = require('./data')
 const {
   isAttributeReference,
   isChildProject,
@@ -43,6 +43,7 @@ const { namesOf } = require('./resolve')
 
 /**
  * @typedef {import('./data.js').NonData} NonData
+ * @typedef {import('./data.js').Path} Path
  * @typedef {{ form: 'declarable', name: string, lexicon: string, entityType: string, kind?: string, props?: unknown,
  *   attributes?: unknown, markers: string[], extra?: Record<string, unknown> }} DeclarableWire
  * @typedef {{ form: 'lexiconOutput', name: string, outputName: string, ref: unknown }} LexiconOutputWire
@@ -72,12 +73,12 @@ const OWN_PLACE = ['lexicon', 'entityType', 'kind', 'props', 'attributes']
 
 /**
  * Where a value stands. Inside the answer of a `toJSON()` an attribute reference may already be data.
- * @typedef {{ path: string, level: number, answer: boolean }} Place
+ * @typedef {{ path: Path, level: number, answer: boolean }} Place
  */
 
 /**
  * @param {Place} place
- * @param {string} path
+ * @param {Path} path
  * @returns {Place}
  */
 function below(place, path) {
@@ -98,12 +99,12 @@ function includes(list, value) {
 
 /**
  * @param {Encoding} encoding
- * @param {string} path
+ * @param {Path} path
  * @param {string} found
  * @returns {null}
  */
 function refuse(encoding, path, found) {
-  append(encoding.nonData, { path, found })
+  append(encoding.nonData, { path: pathText(path), found })
   return null
 }
 
@@ -268,7 +269,7 @@ function logicalNameOf(reference) {
 /**
  * @param {Record<PropertyKey, any>} declarable
  * @param {'lexicon' | 'entityType'} field
- * @param {string} path
+ * @param {Path} path
  * @param {Encoding} encoding
  * @returns {string}
  */
@@ -324,7 +325,7 @@ function encodeIntrinsic(intrinsic, place, encoding) {
  * @returns {unknown}
  */
 function encodeAnswer(intrinsic, method, place, encoding) {
-  const path = `${place.path}.${method}()`
+  const path = `${pathText(place.path)}.${method}()`
   let answer
   try {
     answer = apply(intrinsic[method], intrinsic, [])
@@ -353,7 +354,7 @@ function findReferences(holder, place, references, encoding) {
     if (typeof name !== 'string') continue
     const field = getOwnPropertyDescriptor(holder, name)?.value
     if (!isObject(field)) continue
-    const path = isArray(holder) ? `${place.path}[${name}]` : fieldPath(place.path, name)
+    const path = isArray(holder) ? elementPath(place.path, +name) : fieldPath(place.path, name)
     findReference(field, below(place, path), references, encoding)
   }
 }
@@ -415,17 +416,17 @@ function encodeOutput(name, output, encoding) {
 
 /**
  * @param {Record<PropertyKey, any>} output
- * @param {string} path
+ * @param {Path} path
  * @param {Encoding} encoding
  * @returns {unknown}
  */
 function encodeOutputSource(output, path, encoding) {
   const { _literalValue: literal, _intrinsic: intrinsic } = output
   if (literal !== undefined && literal !== null) {
-    return encodeValue(literal, { path: `${path}._literalValue`, level: 0, answer: false }, encoding)
+    return encodeValue(literal, { path: fieldPath(path, '_literalValue'), level: 0, answer: false }, encoding)
   }
   if (isObject(intrinsic)) {
-    return encodeValue(intrinsic, { path: `${path}._intrinsic`, level: 0, answer: false }, encoding)
+    return encodeValue(intrinsic, { path: fieldPath(path, '_intrinsic'), level: 0, answer: false }, encoding)
   }
   const attribute = output.sourceAttribute
   // Some copies of the class have null for "no literal", so it is one only where there is no other source.
