@@ -192,13 +192,9 @@ describe('a process that ends before a result', () => {
   })
 
   it('says on its error output what it could not say otherwise', async () => {
-    const ending = `channel.onIncomplete(() => { throw new Error('unused') }); process.exit(0)`
-    const preparation = `globalThis.preparation = true`
-    const { payload } = await run({ ending, preparation })
-    expect(payload).toEqual({ kind: 'incomplete' })
-    const failing = await run({ project: `fs.closeSync(3); process.exit(0)` })
-    expect(failing.payload).toBeUndefined()
-    expect(failing.errorOutput).toContain('sallyport: EBADF')
+    const { payload, errorOutput } = await run({ project: `fs.closeSync(3); process.exit(0)` })
+    expect(payload).toBeUndefined()
+    expect(errorOutput).toContain('sallyport: EBADF')
   })
 
   it('can be ended by the channel when the project replaced process.exit', async () => {

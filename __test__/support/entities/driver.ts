@@ -46,6 +46,7 @@ function bundle(folder: string, text: string): string {
   esbuild.buildSync({
     stdin: { contents: text, resolveDir: folder, loader: 'js' },
     bundle: true,
+    keepNames: true,
     format: 'esm',
     platform: 'node',
     outfile: script,
