@@ -1,6 +1,7 @@
 // Compares the platform packages under `npm/` with package.json and with the loader that asks for them: one for each
-// target, made as `napi create-npm-dirs` makes it, and no other. Exit code 1, and a line for each difference, where
-// they disagree; `napi create-npm-dirs` makes them anew.
+// target, made as `napi create-npm-dirs` makes it and with the launcher beside the addon on Linux, and no other. Exit
+// code 1, and a line for each difference, where they disagree; `napi create-npm-dirs` makes them anew, but for the
+// launcher, which it does not know.
 
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,6 +14,9 @@ const repository = join(dirname(fileURLToPath(import.meta.url)), '..')
 const PLATFORMS = {
   'x86_64-unknown-linux-gnu': { folder: 'linux-x64-gnu', os: ['linux'], cpu: ['x64'], libc: ['glibc'] },
 }
+
+/** The program that starts a sandboxed child; `js/sandbox/launcher.js` looks for it beside the addon. */
+const LAUNCHER = 'sallyport-launch'
 
 /** What a platform package repeats from the main one. */
 const SHARED = ['version', 'description', 'keywords', 'license', 'engines', 'repository']
@@ -49,7 +53,9 @@ function differences() {
       if (isDeepStrictEqual(actual[field], value)) continue
       found.push(`npm/${folder}: ${field} is ${JSON.stringify(actual[field])}, not ${JSON.stringify(value)}`)
     }
-    if (!actual.files?.includes(file)) found.push(`npm/${folder}: ${file} is not among its files`)
+    for (const shipped of [file, ...(where.os.includes('linux') ? [LAUNCHER] : [])]) {
+      if (!actual.files?.includes(shipped)) found.push(`npm/${folder}: ${shipped} is not among its files`)
+    }
     for (const text of [`require('${name}')`, `!== '${main.version}'`]) {
       if (!loader.includes(text)) found.push(`binding.cjs does not hold ${text}: build the addon again`)
     }
