@@ -96,7 +96,7 @@ pub fn generate_driver(task: &DriverTask, modules: &TrustedModules) -> String {
         ),
         DriverTask::Call { file, export, arguments, params } => {
             let call = format!(
-                "const exported = namespace[{name}];\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    const value = await exported(...{arguments});",
+                "const exported = namespace[{name}];\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    const value = await apply(exported, undefined, {arguments});",
                 name = literal(export),
                 missing = literal(&format!("{file} has no function as its export \"{export}\"")),
                 arguments = literal(arguments),
@@ -147,6 +147,9 @@ fn generate_run(
         text,
         r#"
 const BUILD_ROOT = {build_root};
+// Taken before project code runs, which may patch iterators and methods.
+const call = Function.prototype.call;
+const forEachEntity = call.bind(Map.prototype.forEach);
 const modules = [];
 const errors = [];
 let inFlight = "";
@@ -168,10 +171,10 @@ const finish = () => {{
     return {{ kind: "run", entitySet: nothing, errors, provenanceByName }};
   }}
   try {{
-    for (const [name, entity] of entities) {{
+    forEachEntity(entities, (entity, name) => {{
       const provenance = getProvenance(entity);
       if (provenance && provenance.sourceFile) provenanceByName[name] = provenance.sourceFile;
-    }}
+    }});
     resolveAttrRefs(entities);
   }} catch (error) {{
     note(fileOf(error), error, "resolution");
@@ -234,6 +237,8 @@ fn generate_value(
         text,
         r#"
 const FILE = {file};
+// Taken before project code runs, which may patch it.
+const {{ apply }} = Reflect;
 const failed = (error) => ({{ kind: "failed", error: classifyChildError(FILE, error).toJSON() }});
 
 channel.onIncomplete(() => ({{ ...failed(new Error("the process ended before the file was evaluated: it exits, or waits for what can never come")), incomplete: true }}));
