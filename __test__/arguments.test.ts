@@ -1,6 +1,7 @@
 // What every export does with bad input (contract/surface.md, "Errors, in general"): a TypeError with the right code
 // that names the option, by rejection where the export is asynchronous, and nothing created. One row for each argument.
 
+import { writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 
 import * as sallyport from '../index.mjs'
@@ -122,7 +123,129 @@ const lease = { sourceRoot: '/a', protectedRoots: ['/b'] }
 const quotas = { maxFiles: 1, maxSourceBytes: 1, prepareTimeoutMs: 1 }
 const tree = { resourceRoot: workspace.source }
 
+const project = workspace.source
+const sourceFile = `${project}/file.ts`
+writeFileSync(sourceFile, 'export default 1')
+const runModules = { collect: '/c', resolve: '/r', entityWireCodec: '/e', provenance: '/p' }
+const limited = (...wrongValues: number[]): Kind => ({
+  wrongTypes: [null, '1', {}],
+  wrongValues: [-1, 1.5, NaN, ...wrongValues],
+})
+
+/** The rows of trusted modules, where `put` puts them into a call. */
+function moduleArguments(put: (modules: unknown) => unknown[]): Argument[] {
+  return [
+    argument('options.modules', optional(object), put),
+    ...Object.keys(runModules).map((key) =>
+      argument(`options.modules.${key}`, absolutePath, (value) => put({ ...runModules, [key]: value })),
+    ),
+    ...['params', 'childErrors'].map((key) =>
+      argument(`options.modules.${key}`, optional(absolutePath), (value) => put({ ...runModules, [key]: value })),
+    ),
+  ]
+}
+
+/** The rows of parameters. */
+function parameterArguments(put: (params: unknown) => unknown[]): Argument[] {
+  return [
+    argument('options.params', optional(object), put),
+    argument('options.params.a', { wrongTypes: [undefined, null, {}, 1n, ['a']], wrongValues: [NaN, Infinity] }, (a) =>
+      put({ a }),
+    ),
+  ]
+}
+
+/** The rows that every sandboxed call has in common; `call` adds the options to good arguments. */
+function sandboxArguments(call: (options: unknown) => unknown[]): Argument[] {
+  const given = (name: string, kind: Kind) => argument(`options.${name}`, kind, (value) => call({ [name]: value }))
+  return [
+    argument('options', optional(object), call),
+    ...moduleArguments((modules) => call({ modules })),
+    ...parameterArguments((params) => call({ params })),
+    given('decodeEntitySet', callback),
+    given('readRoots', optional(list)),
+    argument('options.readRoots[1]', absolutePath, (root) => call({ readRoots: [project, root] })),
+    argument('options.readRoots[0]', { wrongTypes: [], wrongValues: [sourceFile, '/nowhere'] }, (root) =>
+      call({ readRoots: [root] }),
+    ),
+    given('toolRoot', optional(absolutePath)),
+    given('env', optional(object)),
+    argument('options.env.A', { wrongTypes: [undefined, null, 1, {}], wrongValues: ['a\0b'] }, (A) =>
+      call({ env: { A } }),
+    ),
+    given('timeoutMs', limited(0, 2 ** 31)),
+    given('memoryLimitMb', limited(0, 255)),
+    given('cpuSeconds', limited(0)),
+    given('maxResultBytes', limited(0, 2 ** 32)),
+    given('isolation', choice('none', 'partial')),
+    given('nodePath', { ...optional(absolutePath), wrongValues: [...absolutePath.wrongValues, '/nowhere', project] }),
+    given('outputPrefix', optional(text)),
+    given('onOutput', callback),
+    given('signal', signal),
+  ]
+}
+
+const place: Kind = { wrongTypes: [], wrongValues: ['/nowhere/at/all'] }
+
 const asynchronous: Record<string, Argument[]> = {
+  runFallbackFilesSandboxed: [
+    argument('files', list, (files) => [files, project]),
+    argument('files[1]', absolutePath, (value) => [[sourceFile, value], project]),
+    argument(
+      'files[1]',
+      { wrongTypes: [], wrongValues: ['/nowhere.ts', project, '/etc/passwd', sourceFile] },
+      (value) => [[sourceFile, value], project],
+    ),
+    argument('buildRoot', absolutePath, (value) => [[sourceFile], value]),
+    argument('buildRoot', { ...place, wrongValues: [sourceFile, ...place.wrongValues] }, (value) => [
+      [sourceFile],
+      value,
+    ]),
+    ...sandboxArguments((options) => [[sourceFile], project, options]),
+  ],
+  evaluateConfigSandboxed: [
+    argument('configPath', absolutePath, (value) => [value, project]),
+    argument('configPath', { ...place, wrongValues: [project, '/etc/passwd'] }, (value) => [value, project]),
+    argument('projectRoot', absolutePath, (value) => [sourceFile, value]),
+    argument('projectRoot', { ...place, wrongValues: [sourceFile] }, (value) => [sourceFile, value]),
+    ...sandboxArguments((options) => [sourceFile, project, options]),
+  ],
+  callSandboxed: [
+    argument('call', object, (value) => [value]),
+    argument('call.file', absolutePath, (value) => [{ file: value, buildRoot: project }]),
+    argument('call.file', { ...place, wrongValues: [project, '/etc/passwd'] }, (value) => [
+      { file: value, buildRoot: project },
+    ]),
+    argument('call.export', optional(text), (value) => [{ file: sourceFile, buildRoot: project, export: value }]),
+    argument('call.args', optional(list), (value) => [{ file: sourceFile, buildRoot: project, args: value }]),
+    argument('call.buildRoot', absolutePath, (value) => [{ file: sourceFile, buildRoot: value }]),
+    argument('call.buildRoot', { ...place, wrongValues: [sourceFile] }, (value) => [
+      { file: sourceFile, buildRoot: value },
+    ]),
+    ...sandboxArguments((options) => [{ file: sourceFile, buildRoot: project }, options]),
+  ],
+  bundleDriver: [
+    argument('driverSource', text, (value) => [value]),
+    argument('options', optional(object), (value) => ['', value]),
+    argument('options.buildRoot', optional(path), (buildRoot) => ['', { buildRoot }]),
+    argument('options.readRoots', optional(list), (readRoots) => ['', { readRoots }]),
+    argument('options.readRoots[0]', path, (root) => ['', { readRoots: [root] }]),
+    ...moduleArguments((modules) => ['', { modules }]),
+    argument('options.toolRoot', optional(path), (toolRoot) => ['', { toolRoot }]),
+    argument('options.tempPrefix', { ...optional(path), wrongValues: ['', 'a\0b', 'a/b'] }, (tempPrefix) => [
+      '',
+      { tempPrefix },
+    ]),
+    argument('options.signal', signal, (value) => ['', { signal: value }]),
+  ],
+  probeIsolation: [
+    argument('options', optional(object), (value) => [value]),
+    argument(
+      'options.nodePath',
+      { ...optional(absolutePath), wrongValues: ['', 'node', '/nowhere', project] },
+      (nodePath) => [{ nodePath }],
+    ),
+  ],
   prepareContainedExecutionMirror: mirrorArguments(),
   withContainedExecutionMirror: [
     ...mirrorArguments(operation),
@@ -166,7 +289,30 @@ const asynchronous: Record<string, Argument[]> = {
   hashFileContent: [argument('filePath', path, (value) => [value])],
 }
 
+const driver = { files: ['/a.ts'], buildRoot: '/' }
+
 const synchronous: Record<string, Argument[]> = {
+  generateDriverSource: [
+    argument('options', object, (value) => [value]),
+    argument('options.files', list, (files) => [{ ...driver, files }]),
+    argument('options.files[1]', absolutePath, (value) => [{ ...driver, files: ['/a.ts', value] }]),
+    argument('options.buildRoot', absolutePath, (buildRoot) => [{ ...driver, buildRoot }]),
+    ...parameterArguments((params) => [{ ...driver, params }]),
+    ...moduleArguments((modules) => [{ ...driver, modules }]),
+  ],
+  generateConfigDriverSource: [
+    argument('configPath', absolutePath, (value) => [value]),
+    argument('options', optional(object), (value) => ['/a.ts', value]),
+    ...moduleArguments((modules) => ['/a.ts', { modules }]),
+  ],
+  classifyChildError: [
+    argument('file', text, (value) => [value, new Error('a')]),
+    argument('fallbackType', choice('other'), (value) => ['', new Error('a'), value]),
+  ],
+  encodeEntitySet: [
+    argument('entities', { wrongTypes: [undefined, null, 1, {}, [], new Set()], wrongValues: [] }, (value) => [value]),
+  ],
+  decodeEntitySet: [argument('wire', object, (value) => [value])],
   validateContainedExecutionMirrorLease: [
     argument('expected', object, (value) => [{}, value]),
     argument('expected.sourceRoot', path, (sourceRoot) => [{}, { ...lease, sourceRoot }]),

@@ -3,7 +3,10 @@
 
 import {
   buildFileTreeIndex,
+  bundleDriver,
+  callSandboxed,
   canonicalPath,
+  classifyChildError,
   compareRelativePathsBytewise,
   computeTreeHash,
   CONTAINED_EXECUTION_APPROVAL_FALLBACK_REASONS,
@@ -16,8 +19,12 @@ import {
   ContainedExecutionFailureError,
   containedExecutionFailurePhase,
   containingGitRoot,
+  decodeEntitySet,
   describeContainedExecutionMirror,
   diffFileTreeIndices,
+  DiscoveryError,
+  encodeEntitySet,
+  evaluateConfigSandboxed,
   FILE_CHECKPOINT_COPY_FAILED,
   FILE_CHECKPOINT_HARDLINK_UNSUPPORTED,
   FILE_CHECKPOINT_NESTED_REPOSITORY,
@@ -26,6 +33,8 @@ import {
   FILE_CHECKPOINT_QUOTA_EXCEEDED,
   FILE_CHECKPOINT_UNSUPPORTED_NODE,
   FileCheckpointDiagnosticError,
+  generateConfigDriverSource,
+  generateDriverSource,
   hashDirectoryNode,
   hashFileContent,
   hashFileNode,
@@ -43,11 +52,13 @@ import {
   prepareContainedExecutionMirror,
   prepareContainedExecutionMirrorForTests,
   presentNodeKind,
+  probeIsolation,
   readObservedChanges,
   readSnapshotNode,
   relativeWithinRepo,
   resolveGitResourceIdentity,
   resolveWorkspaceRootMatch,
+  runFallbackFilesSandboxed,
   sameGitResourceIdentity,
   snapshotNodesEqual,
   sweepAbandonedMirrors,
@@ -57,6 +68,8 @@ import {
   withContainedExecutionMirrorForTests,
 } from 'sallyport'
 import type {
+  BundleOptions,
+  BundleResult,
   ContainedExecutionApprovalFallbackReason,
   ContainedExecutionFailureCode,
   ContainedExecutionFailureDisposition,
@@ -68,25 +81,34 @@ import type {
   ContainedExecutionMirrorLeaseExpectation,
   ContainedExecutionMirrorLimits,
   ContainedExecutionMirrorOptions,
+  DiscoveryErrorType,
   DisposableContainedExecutionMirrorHandle,
+  EntitySetWire,
+  EntityWire,
   FailureFacts,
   FileCheckpointRefusal,
   FileTreeBuildOptions,
   FileTreeEntry,
   FileTreeIndex,
   FileTreeQuotas,
+  GenerateDriverOptions,
   GitResourceIdentity,
   GitResourceIdentityInspection,
+  IsolationGuarantee,
+  IsolationReport,
   MirrorProgress,
   MirrorReport,
   MirrorTestDependencies,
   ObservedFileChange,
   PresentSnapshotNode,
+  SandboxOptions,
+  SandboxRunResult,
   SkipRule,
   SnapshotNode,
   SweepOptions,
   SweepResult,
   SystemError,
+  TrustedModules,
   UnsafeSymlinkRule,
   UnsupportedNodeKind,
   WorkspaceRootMatch,
@@ -302,4 +324,81 @@ export function explain(error: unknown): string {
 export function phaseOf(value: unknown): ContainedExecutionFailurePhase | null {
   if (isContainedExecutionApprovalFallbackReason(value)) value satisfies ContainedExecutionApprovalFallbackReason
   return isContainedExecutionFailureCode(value) ? containedExecutionFailurePhase(value) : null
+}
+
+// ---- Sandbox ----
+
+holds<Same<DiscoveryErrorType, 'import' | 'resolution' | 'circular' | 'permission'>>()
+holds<Same<IsolationReport['level'], 'kernel' | 'partial' | 'node'>>()
+holds<Same<keyof IsolationReport['guarantees'], 'files' | 'network' | 'processes' | 'signals' | 'memory'>>()
+holds<Same<NonNullable<SandboxOptions['isolation']>, 'kernel' | 'best-effort' | 'node'>>()
+holds<Same<EntityWire['form'], 'declarable' | 'lexiconOutput'>>()
+
+const modules: TrustedModules = { collect: '/c', resolve: '/r', entityWireCodec: '/e', provenance: '/p' }
+const allModules: Required<TrustedModules> = { ...modules, params: '/p', childErrors: '/e' }
+const sandboxed: Required<SandboxOptions> = {
+  modules: allModules,
+  decodeEntitySet: (wire: EntitySetWire) => new Map(wire.entities.map((entity) => [entity.name, entity])),
+  params: { text: 'a', number: 1, flag: true },
+  readRoots: ['/shared'],
+  toolRoot: '/tool',
+  env: { STAGE: 'test' },
+  timeoutMs: 1,
+  memoryLimitMb: 256,
+  cpuSeconds: 1,
+  maxResultBytes: 1,
+  isolation: 'kernel',
+  nodePath: process.execPath,
+  outputPrefix: '',
+  onOutput: (line: string, stream: 'stdout' | 'stderr') => void [line, stream],
+  signal: new AbortController().signal,
+}
+
+// @ts-expect-error parameters are scalars
+void runFallbackFilesSandboxed([], '/project', { params: { list: ['a'] } })
+// @ts-expect-error only the three levels exist
+void runFallbackFilesSandboxed([], '/project', { isolation: 'partial' })
+// @ts-expect-error the build root must be given
+void callSandboxed({ file: '/project/policy.ts' })
+// @ts-expect-error no such kind of error
+new DiscoveryError('/a.ts', 'message', 'other')
+
+export async function sandbox(): Promise<IsolationReport> {
+  const files: readonly string[] = ['/project/a.ts']
+  const result: SandboxRunResult = await runFallbackFilesSandboxed(files, '/project', sandboxed)
+  const { entities, entitySet, errors, bundleMs, bundleBytes, provenanceByName, isolation } = result
+  void [entities satisfies Map<string, object>, entitySet satisfies EntitySetWire, bundleMs + bundleBytes]
+  void (provenanceByName['a'] satisfies string | undefined)
+  for (const error of errors) {
+    error satisfies DiscoveryError
+    void [error.name satisfies string, error.file, error.type satisfies DiscoveryErrorType]
+    void (error.toJSON() satisfies { name: string; file: string; message: string; type: DiscoveryErrorType })
+  }
+  const evaluated = await evaluateConfigSandboxed('/project/config.ts', '/project', sandboxed)
+  void [evaluated.config satisfies unknown, evaluated.bundleMs + evaluated.bundleBytes, evaluated.isolation]
+  const called = await callSandboxed({ file: '/project/policy.ts', export: 'check', args: [1], buildRoot: '/project' })
+  void [called.value satisfies unknown, called.isolation satisfies IsolationReport]
+
+  const driver: GenerateDriverOptions = { files, buildRoot: '/project', params: { a: 1 }, modules }
+  const source: string = generateDriverSource(driver) + generateConfigDriverSource('/project/config.ts', { modules })
+  const options: Required<BundleOptions> = {
+    buildRoot: '/project',
+    readRoots: [],
+    modules,
+    toolRoot: '/tool',
+    tempPrefix: 'prefix-',
+    signal: sandboxed.signal,
+  }
+  const bundle: BundleResult = await bundleDriver(source, options)
+  void [
+    bundle.bundlePath,
+    bundle.bundleDir,
+    bundle.externalReadPaths satisfies string[],
+    bundle.durationMs + bundle.bytes,
+  ]
+  const error: Error = classifyChildError('/project/a.ts', new Error('a'), 'resolution')
+  const wire: EntitySetWire = encodeEntitySet(decodeEntitySet(entitySet))
+  const guarantee: IsolationGuarantee = isolation.guarantees.files
+  void [error, wire, guarantee.held, guarantee.by satisfies string[], guarantee.reason satisfies string | undefined]
+  return probeIsolation({ nodePath: process.execPath })
 }
