@@ -527,6 +527,35 @@ describe('modules of the caller', () => {
     expect(result.errors).toMatchObject([{ file: project.file('bad.ts'), message: 'tool: bad', type: 'import' }])
   })
 
+  const EXPORTS = {
+    collect: 'collectEntities',
+    resolve: 'resolveAttrRefs',
+    entityWireCodec: 'encodeEntitySet',
+    provenance: 'getProvenance',
+    params: 'setBuildParams',
+    childErrors: 'classifyChildError',
+  } as const
+
+  it.each<[string, string, (name: string) => string]>([
+    ['CommonJS without it', 'wrong.cjs', () => 'exports.other = () => 1'],
+    ['CommonJS of another type', 'wrong.cjs', (name) => `exports.${name} = 1`],
+    ['an ECMAScript module without it', 'wrong.mjs', () => 'export const other = () => 1'],
+    ['an ECMAScript module of another type', 'wrong.mjs', (name) => `export const ${name} = 1`],
+    ['TypeScript without it', 'wrong.ts', () => 'export const other = (): number => 1'],
+    ['TypeScript that has only a type by that name', 'wrong.ts', (name) => `export type ${name} = () => void`],
+  ])('that do not export what they should are a wrong argument: %s', async (_what, name, text) => {
+    const project = sandboxProject({ 'good.ts': GOOD }, { around: TOOL })
+    const wrong = path.join(project.base, 'node_modules/tool/src', name)
+    for (const [key, exported] of Object.entries(EXPORTS)) {
+      fs.writeFileSync(wrong, text(exported))
+      const modules = { ...toolModules(project.base), [key]: wrong }
+      const error = await refusal(project.run(['good.ts'], { modules }))
+      expect(error, key).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' })
+      expect(error.message, key).toContain(`'options.modules.${key}'`)
+      expect(error.message, key).toContain(exported)
+    }
+  })
+
   it('that throw end the run with an error of the step', async () => {
     const project = sandboxProject({ 'good.ts': GOOD }, { around: TOOL })
     const modules = toolModules(project.base)
