@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from 'vitest'
 
-import { type DiscoveryError, evaluateConfigSandboxed, type SandboxOptions } from '../index.mjs'
+import { evaluateConfigSandboxed, type SandboxOptions } from '../index.mjs'
 import { type Refusal, refusal } from './support/refusal'
 import { sandboxProject } from './support/sandbox'
 
@@ -194,7 +194,7 @@ describe('a configuration that fails', () => {
       file,
       type,
       message: reason,
-    } satisfies Partial<DiscoveryError>)
+    })
   })
 
   it('because it was denied something names the operation', async () => {
