@@ -1,9 +1,10 @@
-// The benchmark: sallyport beside `cp -a`, `sha256sum`, `rm -rf` and a sequential mirror in JavaScript, in one run.
+// The benchmark: sallyport beside `cp -a`, `sha256sum`, `rm -rf` and a sequential mirror in JavaScript, and the sandboxed
+// run (`sandbox.mjs`) beside a fork and a bare start of Node, in one run.
 //
 //   npm run bench                       everything, some minutes
 //   npm run bench -- --quick            smaller trees and fewer rounds, for a first look
 //   npm run bench -- --json <file>      the figures as JSON too
-//   npm run bench -- --markdown         the table of the README at the end
+//   npm run bench -- --markdown         the tables of the README at the end
 //
 // Rounds are interleaved, and what goes first changes from round to round; printed are medians, and ratios that are
 // medians of the ratios of the rounds. Between two measurements on a disk everything is written out (`sync`), so that
@@ -18,14 +19,16 @@ import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 
 import { buildFileTreeIndex, describeContainedExecutionMirror, prepareContainedExecutionMirror } from '../index.mjs'
+import { benchSandbox } from './sandbox.mjs'
 import { LIMITS } from './support/limits.mjs'
-import { markdownTable } from './support/markdown.mjs'
+import { markdownTable, sandboxTable } from './support/markdown.mjs'
 import { makePlaces, removePlaces } from './support/places.mjs'
 import { runScript, timeOperation, timeProgram } from './support/programs.mjs'
+import { createReport, milliseconds, ratioText } from './support/report.mjs'
 import { sequentialMirror } from './support/sequential-mirror.mjs'
 import { makeLargeFiles, makeSmallFiles } from './support/sources.mjs'
 import { measureStall } from './support/stall.mjs'
-import { median, medianRatio, summarize } from './support/statistics.mjs'
+import { median, medianRatio } from './support/statistics.mjs'
 
 const FULL = {
   small: { files: 10_000, directories: 256, bytes: 4096, rounds: 5 },
@@ -180,26 +183,8 @@ async function measureMany(place, many, few) {
   return { times: await rounds(place, many.rounds, operations), growth }
 }
 
-const output = []
-
-function print(text = '') {
-  output.push(text)
-  console.log(text)
-}
-
-function milliseconds(value) {
-  return `${value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 1 : 0 })} ms`
-}
-
-function row(label, times, ratio) {
-  const { median: middle, least, most } = summarize(times)
-  const range = `${milliseconds(least)} to ${milliseconds(most)}`
-  print(`  ${label.padEnd(44)}${milliseconds(middle).padStart(11)}   ${range.padEnd(24)}${ratio ?? ''}`)
-}
-
-function ratioText(value, of) {
-  return `${value.toFixed(2)} x ${of}`
-}
+const report = createReport()
+const { print, row } = report
 
 function printTree(times, phases) {
   row('cp -a', times.copy)
@@ -331,11 +316,15 @@ async function main() {
     for (const label of ['memory', 'disk']) {
       if (!places.some((place) => place.label === label)) print(`\nno place of this kind here: ${label}`)
     }
+    figures.sandbox = await benchSandbox(report, values.quick === true)
     about.loadAfter = loadavg()[0]
     print(`\nload of the machine at the end: ${about.loadAfter.toFixed(2)}`)
-    if (values.markdown) print(`\n${markdownTable(figures.places).join('\n')}`)
+    if (values.markdown) {
+      print(`\n${markdownTable(figures.places).join('\n')}`)
+      print(`\n${sandboxTable(figures.sandbox).join('\n')}`)
+    }
     if (values.json !== undefined)
-      writeFileSync(values.json, `${JSON.stringify({ ...figures, text: output }, null, 2)}\n`)
+      writeFileSync(values.json, `${JSON.stringify({ ...figures, text: report.output }, null, 2)}\n`)
   } finally {
     removePlaces(places)
   }

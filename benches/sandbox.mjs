@@ -3,6 +3,7 @@
 //
 //   node benches/sandbox.mjs             some minutes
 //   node benches/sandbox.mjs --quick     fewer rounds
+//   node benches/sandbox.mjs --markdown  the table of the README at the end
 //
 // Rounds are interleaved, and what goes first changes from round to round; printed are medians, and ratios and differences
 // that are medians over the rounds. Nothing is asserted. What was made is removed, after a failure and a signal too.
@@ -14,6 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import { runFallbackFilesSandboxed } from '../index.mjs'
+import { sandboxTable } from './support/markdown.mjs'
 import { PERMISSION_FLAG } from './support/permission.mjs'
 import { runScript, timeOperation, timeProgram } from './support/programs.mjs'
 import { createReport, milliseconds, ratioText } from './support/report.mjs'
@@ -54,10 +56,12 @@ function measureFirst({ files, root }, count) {
   return interleaved(count, Object.fromEntries(hosts))
 }
 
-/** What later calls take. */
-async function measureLater(project, count, empty) {
+/** What later calls take. `bare`: the arguments of the bare start that they are measured beside. */
+async function measureLater(project, count, bare) {
+  // With the environment of a sandboxed child: certificates that are named in it cost some versions 60 ms at each start.
+  const environment = { PATH: process.env.PATH }
   const operations = {
-    ...(empty === undefined ? {} : { bare: () => timeProgram(process.execPath, empty) }),
+    ...(bare === undefined ? {} : { bare: () => timeProgram(process.execPath, bare, environment) }),
     fork: () => timed(() => runByFork(project.files, project.root)),
     ...Object.fromEntries(LEVELS.map((level) => [level, () => timed(() => evaluate(project, level))])),
   }
@@ -150,6 +154,8 @@ export async function benchSandbox(report, quick) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' } } })
-  await benchSandbox(createReport(), values.quick === true)
+  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, markdown: { type: 'boolean' } } })
+  const report = createReport()
+  const figures = await benchSandbox(report, values.quick === true)
+  if (values.markdown) report.print(`\n${sandboxTable(figures).join('\n')}`)
 }

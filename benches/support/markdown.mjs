@@ -1,4 +1,4 @@
-// The table of the README, from the figures of a run. Pure.
+// The tables of the README, from the figures of a run. Pure.
 
 import { median, medianRatio } from './statistics.mjs'
 
@@ -64,5 +64,21 @@ export function markdownTable(places) {
     ...Object.entries(labels).map(
       ([key, label]) => `| ${label} | ${columns.map(({ cells }) => cells[key]).join(' | ')} |`,
     ),
+  ]
+}
+
+/** The lines of the table of the sandboxed run. */
+export function sandboxTable({ first, later, packages, stalls }) {
+  const more = median(later.kernel.map((value, round) => value - later.bare[round]))
+  const layers = median(later.kernel.map((value, round) => value - later.node[round]))
+  return [
+    '| work | measured |',
+    '| --- | --- |',
+    `| first call in a process, three small files, beside esbuild's interface and \`fork\` | ${beside(first.kernel, first.fork)} |`,
+    `| later calls, beside the same | ${beside(later.kernel, later.fork)} |`,
+    `| later calls, beside a bare start of Node under its Permission Model | ${time(later.kernel)} beside ${time(later.bare)}: **${more.toFixed(0)} ms more** |`,
+    `| what the kernel's layers add to a call | **${layers.toFixed(1)} ms** |`,
+    `| later calls with large packages, beside esbuild's interface and \`fork\` | ${beside(packages.kernel, packages.fork)} |`,
+    `| longest stall of the event loop meanwhile | ${time(stalls.small)}, large packages ${time(stalls.large)} |`,
   ]
 }

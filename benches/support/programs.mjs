@@ -4,11 +4,14 @@
 import { spawn } from 'node:child_process'
 import { performance } from 'node:perf_hooks'
 
-/** Runs a program to its end and gives the milliseconds it took, its start included; what it prints is thrown away. */
-export function timeProgram(program, programArguments) {
+/**
+ * Runs a program to its end and gives the milliseconds it took, its start included; what it prints is thrown away. Its
+ * environment is this process's, or the one given.
+ */
+export function timeProgram(program, programArguments, env = process.env) {
   return new Promise((resolve, reject) => {
     const start = performance.now()
-    const child = spawn(program, programArguments, { stdio: ['ignore', 'ignore', 'inherit'] })
+    const child = spawn(program, programArguments, { env, stdio: ['ignore', 'ignore', 'inherit'] })
     child.on('error', reject)
     child.on('exit', (code, signal) => {
       if (code === 0) resolve(performance.now() - start)
