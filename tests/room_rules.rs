@@ -15,7 +15,7 @@ use sallyport::failure::{CheckpointCode, ContainedCode};
 /// The rooms, and which others each may use. What is not listed here is not a room yet: list it.
 const ROOMS: [(&str, &[&str]); 9] = [
     ("failure", &[]),
-    ("isolation", &[]),
+    ("isolation", &["fs"]),
     ("sandbox", &["isolation", "fs", "failure"]),
     ("fs", &["failure"]),
     ("tree", &["fs", "failure"]),
