@@ -168,6 +168,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       label,
       readable,
       layers,
+      bundleDirectory: bundleDir,
     }
     // One signal for both: the caller's abort, and a bundle that cannot be made, end the child.
     const ending = new AbortController()

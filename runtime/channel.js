@@ -233,13 +233,24 @@ function send(payload) {
   return true
 }
 
+/** @type {{ error: unknown } | undefined} */
+let uncaught
+
+/** @returns {{ error: unknown } | undefined} what nobody caught, where that is what ends the process */
+function uncaughtError() {
+  return uncaught
+}
+
 /**
  * Sends what `makePayload` gives where the process ends before anything was sent.
  * @param {() => unknown} makePayload
  */
 function onIncomplete(makePayload) {
+  let flushing = false
   const flush = () => {
-    if (sent) return
+    // Making the payload runs project code, which may end the process again.
+    if (sent || flushing) return
+    flushing = true
     try {
       send(makePayload())
     } catch (error) {
@@ -251,6 +262,8 @@ function onIncomplete(makePayload) {
   // Three ways to notice, since a project may take away listeners (`process.removeAllListeners`), replace `process.emit`
   // (as libraries that watch for the end do) or leave by `process.reallyExit`.
   apply(on, process, ['exit', flush])
+  // What nobody caught ends the process before its words are printed: it is kept, to be told with the result.
+  apply(on, process, ['uncaughtExceptionMonitor', (/** @type {unknown} */ error) => (uncaught = { error })])
   process.emit = /** @type {typeof process.emit} */ (
     /** @this {NodeJS.Process} */
     function (/** @type {unknown} */ event) {
@@ -309,11 +322,11 @@ function notRestricted(reason) {
 }
 
 /**
- * @returns {{ send: typeof send, onIncomplete: typeof onIncomplete, requireRestriction: typeof requireRestriction,
+ * @returns {{ send: typeof send, onIncomplete: typeof onIncomplete, uncaughtError: typeof uncaughtError, requireRestriction: typeof requireRestriction,
  *   exit: (code?: number) => never }} `exit` is the `process.exit` of before the project ran
  */
 function createChannel() {
-  return { send, onIncomplete, requireRestriction, exit: (code) => apply(exit, process, [code]) }
+  return { send, onIncomplete, uncaughtError, requireRestriction, exit: (code) => apply(exit, process, [code]) }
 }
 
 module.exports = { createChannel }

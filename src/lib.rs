@@ -9,8 +9,8 @@
 //! | [`tree`] | node hashes, entries and their order, index, diff | `fs`, `failure` |
 //! | [`git`] | finding a Git boundary without running Git | `fs`, `failure` |
 //! | [`mirror`] | plan, copy, verify, dispose | `tree`, `git`, `fs`, `failure` |
-//! | [`isolation`] | what the kernel holds the child to; the launcher's plan | nothing |
-//! | [`sandbox`] | driver text, spawning, result frame, output, classification | `isolation`, `failure` |
+//! | [`isolation`] | what the kernel holds the child to; the launcher's plan | `fs` |
+//! | [`sandbox`] | driver text, spawning, result frame, output, classification | `isolation`, `fs`, `failure` |
 //! | `binding` | conversions to and from Node; the only room that knows napi | all of them |
 
 #![warn(missing_docs)]

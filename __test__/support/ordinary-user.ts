@@ -46,9 +46,12 @@ export function ordinaryUserInstallation(): Installation {
   if (installation) return installation
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'sallyport-package-'))
   for (const name of fs.readdirSync(packageRoot)) {
-    if (/^(index\.m?js|js|binding\.cjs|package\.json|.*\.node)$/.test(name)) {
+    if (/^(index\.m?js|js|runtime|bin|binding\.cjs|package\.json|sallyport-launch|.*\.node)$/.test(name)) {
       fs.cpSync(path.join(packageRoot, name), path.join(copy, name), { recursive: true })
     }
+  }
+  for (const name of ['esbuild', '@esbuild']) {
+    fs.cpSync(path.join(packageRoot, 'node_modules', name), path.join(copy, 'node_modules', name), { recursive: true })
   }
   let node = fs.realpathSync(process.execPath)
   if (!isReachableByEveryone(node)) {

@@ -32,7 +32,7 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 const LARGEST_RESULT = 2 ** 32 - 1
 
 // Variables by which a loader or Node itself would run other code, or which the run itself uses.
-const FORBIDDEN_VARIABLE = /^(NODE_OPTIONS|NODE_REPL_EXTERNAL_MODULE|LD_.*|SALLYPORT_.*)$/
+const FORBIDDEN_VARIABLE = /^(NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$).*|LD_.*|OPENSSL_.*|GCONV_PATH|SSLKEYLOGFILE|SALLYPORT_.*)$/
 
 /**
  * @param {unknown} value

@@ -93,8 +93,9 @@ struct Shared {
     cancelled: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
-    /// How a sandboxed child is reached, for the jobs that have one.
-    signals: Option<Signals>,
+    /// How a sandboxed child is reached, for the jobs that have one, while they run: its descriptors do not wait for a
+    /// collection of garbage.
+    signals: Mutex<Option<Arc<Signals>>>,
 }
 
 impl Shared {
@@ -102,12 +103,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn signals(&self) -> Option<Arc<Signals>> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn cancel(&self) {
         // Under the lock, so that a thread that is about to wait cannot miss it.
         let _state = self.lock();
         self.cancelled.store(true, Ordering::Relaxed);
         self.changed.notify_all();
-        if let Some(signals) = &self.signals {
+        if let Some(signals) = self.signals() {
             signals.cancel();
         }
     }
@@ -134,11 +139,13 @@ impl Running {
     }
 
     /// How the child of this job is reached.
-    pub(super) fn signals(&self) -> Result<&Signals> {
-        self.shared
-            .signals
-            .as_ref()
-            .ok_or_else(|| Failure::Internal("a job without a child was asked for it".to_owned()))
+    pub(super) fn signals(&self) -> Result<Arc<Signals>> {
+        self.shared.signals().ok_or_else(|| Failure::Internal("a job without a child was asked for it".to_owned()))
+    }
+
+    /// Whether the work was called off.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Relaxed)
     }
 
     /// Hands lines of a child's output to JavaScript. How many there can be is bounded where they are made.
@@ -260,7 +267,7 @@ impl NativeJob {
     /// Tells the child of a sandboxed run to begin.
     #[napi(catch_unwind)]
     pub fn begin(&self) {
-        if let Some(signals) = &self.shared.signals {
+        if let Some(signals) = self.shared.signals() {
             signals.begin();
         }
     }
@@ -297,7 +304,7 @@ pub(crate) fn start_job(
     let request = Request::deserialize(&fields).map_err(unreadable)?;
 
     let signals = if matches!(request, Request::Sandbox(_) | Request::Probe { .. }) {
-        Some(Signals::new().map_err(|failure| napi::Error::from_reason(failure.to_string()))?)
+        Some(Arc::new(Signals::new().map_err(|failure| napi::Error::from_reason(failure.to_string()))?))
     } else {
         None
     };
@@ -306,7 +313,7 @@ pub(crate) fn start_job(
         cancelled: AtomicBool::new(false),
         state: Mutex::default(),
         changed: Condvar::new(),
-        signals,
+        signals: Mutex::new(signals),
     });
     remember(env, &shared)?;
     let waits_for_javascript = !hooks.is_empty();
@@ -344,6 +351,7 @@ fn finish(shared: &Shared, notify: &Notify, outcome: Result<Outcome>) {
         Err(failure) => (None, None, Some(Box::new(FailureRecord::from(&failure)))),
     };
     shared.lock().lease = lease;
+    *shared.signals.lock().unwrap_or_else(PoisonError::into_inner) = None;
     send(notify, &Event::Done { value: value.as_deref(), failure });
     let mut state = shared.lock();
     state.finished = true;

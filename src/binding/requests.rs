@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{Outcome, Running};
 use super::lease::find;
 use crate::failure::{ContainedCode, Failure, Result};
-use crate::fs::private_root::{MIRROR_PREFIX, sweep};
+use crate::fs::private_root::{MIRROR_PREFIX, PrivateRoot, sweep};
 use crate::fs::{Beneath, OperationError};
 use crate::isolation::plan::{LaunchLine, LaunchPlan, LaunchTask, Layer, Layers, ResourceLimits};
 use crate::isolation::program::program_files;
@@ -87,6 +87,8 @@ pub(super) struct SandboxRequest {
     label: String,
     readable: Vec<String>,
     layers: Layers,
+    /// Removed when the child is dead, whatever ends the run: JavaScript may be gone by then.
+    bundle_directory: PathBuf,
 }
 
 #[derive(Serialize)]
@@ -217,7 +219,7 @@ impl Request {
             }
             Self::Sandbox(sandbox) => sandbox.run(running),
             Self::Probe { launcher, temp_directory, node_major, kernel } => {
-                let layers = kernel_layers(&launcher, &temp_directory, running.signals()?)?;
+                let layers = kernel_layers(&launcher, &temp_directory, &*running.signals()?)?;
                 let guarantees = guarantees(&layers, Asked { kernel, node_major });
                 json(&ProbeAnswer { layers: &layers, guarantees }).map(Outcome::value)
             }
@@ -245,7 +247,14 @@ impl SandboxRequest {
             largest_result: self.max_result_bytes,
             timeout: Duration::from_millis(self.timeout_ms),
         };
-        let end = child::run(&request, running.signals()?, &mut |lines| running.output(lines))?;
+        let end = child::run(&request, &*running.signals()?, &mut |lines| running.output(lines));
+        if running.is_cancelled() {
+            // The caller's side waits for the bundler and removes the directory then; where that side has ended, nobody
+            // else will. What is left or fails here is found by it.
+            let _removed = PrivateRoot::hold(&self.bundle_directory, Beneath::detected())
+                .and_then(|root| root.remove(&mut || Ok(())));
+        }
+        let end = end?;
         let boundary = Boundary { readable: self.readable, kernel };
         let missing = end.launcher.iter().filter_map(|line| match line {
             LaunchLine::Missing(layer, reason) => Some((*layer, reason.as_str())),

@@ -1,13 +1,14 @@
 //! From what the child reports of an error to the words that a person reads: the one table of denials.
 //!
-//! Pure; nothing here fails. Source of the rules: `contract/sandbox.md`, "Errors". A denial is told in the same words
+//! Nothing here fails; the one look at the file system is where a refused path really leads. Source of the rules: `contract/sandbox.md`, "Errors". A denial is told in the same words
 //! whoever denied it: Node's Permission Model says what was denied, the kernel gives only an error number and the name
 //! of the operation, so the operation is taken from those.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The longest text that is taken over, in bytes.
-pub const LONGEST_TEXT: usize = 64 * 1024;
+/// The longest text that is taken over, in bytes. The child cuts at 64 Ki units of UTF-16, of which each can be three
+/// bytes: what it cut is not cut again, so that there is one mark.
+pub const LONGEST_TEXT: usize = 3 * 64 * 1024;
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,10 +138,13 @@ fn denial(error: &RawError, boundary: &Boundary, depth: usize) -> Option<Denial>
 fn permission_model(error: &RawError) -> Option<Denial> {
     match error.code.as_deref()? {
         "ERR_ACCESS_DENIED" => {
+            // Some operations give both fields empty; that says nothing.
+            let said = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
+            let (permission, resource) = (said(&error.permission), said(&error.resource));
             // Node 25 denies the network without saying so in a field.
-            let network = error.permission.is_none() && network_operation(error);
-            let operation = error.permission.clone().or_else(|| network.then(|| "Net".to_owned()));
-            Some(Denial { operation, resource: error.resource.clone().or_else(|| network.then(|| place(error))?) })
+            let network = permission.is_none() && network_operation(error);
+            let operation = permission.or_else(|| network.then(|| "Net".to_owned()));
+            Some(Denial { operation, resource: resource.or_else(|| network.then(|| place(error))?) })
         }
         "ERR_DLOPEN_DISABLED" => Some(Denial {
             operation: Some("Addons".to_owned()),
@@ -207,7 +211,8 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
 }
 
 fn is_readable(path: &str, boundary: &Boundary) -> bool {
-    let path = std::path::Path::new(path);
+    // A link inside that leads out is no file inside.
+    let path = crate::fs::path::canonical_path(std::path::Path::new(path));
     boundary.readable.iter().any(|root| path.starts_with(root))
 }
 

@@ -91,15 +91,16 @@ pub fn generate_driver(task: &DriverTask, modules: &TrustedModules) -> String {
         DriverTask::Config { file } => generate_value(
             file,
             &BTreeMap::new(),
-            "const value = 'default' in namespace ? namespace.default : 'config' in namespace ? namespace.config : { ...namespace };",
+            "const value = hasOwn(namespace, 'default') ? namespace.default : hasOwn(namespace, 'config') ? namespace.config : { ...namespace };",
             modules,
         ),
         DriverTask::Call { file, export, arguments, params } => {
             let call = format!(
-                "const exported = namespace[{name}];\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    const value = await apply(exported, undefined, {arguments});",
+                "const exported = hasOwn(namespace, {name}) ? namespace[{name}] : undefined;\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    const value = await apply(exported, undefined, parse({arguments}));",
                 name = literal(export),
                 missing = literal(&format!("{file} has no function as its export \"{export}\"")),
-                arguments = literal(arguments),
+                // As text, since a literal of JavaScript gives the key `__proto__` another meaning.
+                arguments = literal(&arguments.to_string()),
             );
             generate_value(file, params, &call, modules)
         }
@@ -188,7 +189,8 @@ const finish = () => {{
 }};
 
 channel.onIncomplete(() => {{
-  note(inFlight, new Error(inFlight === "" ? "the process ended before the run was complete" : "the process ended before the file was imported: it exits, or waits for what can never come"), "import");
+  const uncaught = channel.uncaughtError();
+  note(inFlight, uncaught ? uncaught.error : new Error(inFlight === "" ? "the process ended before the run was complete" : "the process ended before the file was imported: it exits, or waits for what can never come"), "import");
   return {{ ...finish(), incomplete: true }};
 }});
 
@@ -239,9 +241,15 @@ fn generate_value(
 const FILE = {file};
 // Taken before project code runs, which may patch it.
 const {{ apply }} = Reflect;
+const {{ hasOwn }} = Object;
+const {{ parse }} = JSON;
 const failed = (error) => ({{ kind: "failed", error: classifyChildError(FILE, error).toJSON() }});
 
-channel.onIncomplete(() => ({{ ...failed(new Error("the process ended before the file was evaluated: it exits, or waits for what can never come")), incomplete: true }}));
+channel.onIncomplete(() => {{
+  const uncaught = channel.uncaughtError();
+  const error = uncaught ? uncaught.error : new Error("the process ended before the file was evaluated: it exits, or waits for what can never come");
+  return {{ ...failed(error), incomplete: true }};
+}});
 
 async function main() {{
   try {{

@@ -55,8 +55,14 @@ struct Kind {
 
 #[derive(Deserialize)]
 struct ValueFrame<'a> {
-    #[serde(borrow)]
-    value: &'a RawValue,
+    /// What gives `undefined` has no JSON.
+    #[serde(borrow, default, deserialize_with = "present")]
+    value: Option<&'a RawValue>,
+}
+
+/// A field that is there, `null` included.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -101,8 +107,9 @@ pub enum Report<'a> {
     },
     /// A value was made.
     Value {
-        /// The value.
-        value: &'a RawValue,
+        /// The value; none for `undefined`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<&'a RawValue>,
     },
     /// The value is not data.
     Refused {
