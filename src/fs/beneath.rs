@@ -23,6 +23,13 @@ pub enum Beneath {
     PerComponent,
 }
 
+/// Which mounts a path may lead through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mounts {
+    Any,
+    This,
+}
+
 /// The longest piece of a path handed to the kernel at once; `PATH_MAX` is 4096 with its final NUL.
 const LONGEST_PIECE: usize = 4000;
 
@@ -39,6 +46,26 @@ impl Beneath {
     /// # Errors
     /// What the kernel says; a link anywhere on the way is `ELOOP` or `ENOTDIR`.
     pub fn open(self, directory: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.open_all(directory, path, flags, Mounts::Any)
+    }
+
+    /// The same for what is on the mount that `directory` is on, by `path` as by its end.
+    ///
+    /// Where neither `openat2` nor `statx` tells one mount from another, devices are compared: a directory of the same
+    /// device that is bound to a second place is not told from one that was made there.
+    ///
+    /// # Errors
+    /// As [`Beneath::open`]; another mount is `EXDEV`.
+    pub fn open_on_mount(self, directory: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let opened = self.open_all(directory, path, flags, Mounts::This)?;
+        if self == Self::Kernel || mount_of(directory)? == mount_of(opened.as_fd())? {
+            Ok(opened)
+        } else {
+            Err(Errno::XDEV)
+        }
+    }
+
+    fn open_all(self, directory: BorrowedFd<'_>, path: &[u8], flags: OFlags, on: Mounts) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut held: Option<OwnedFd> = None;
         let mut rest = path;
@@ -46,9 +73,9 @@ impl Beneath {
             let from = held.as_ref().map_or(directory, AsFd::as_fd);
             let (piece, following) = self.split(rest);
             if following.is_empty() {
-                return self.open_piece(from, piece, flags);
+                return self.open_piece(from, piece, flags, on);
             }
-            held = Some(self.open_piece(from, piece, PASSAGE)?);
+            held = Some(self.open_piece(from, piece, PASSAGE, on)?);
             rest = following;
         }
     }
@@ -66,10 +93,10 @@ impl Beneath {
         end.map_or((path, &[]), |end| (&path[..end], &path[end + 1..]))
     }
 
-    fn open_piece(self, directory: BorrowedFd<'_>, piece: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_piece(self, directory: BorrowedFd<'_>, piece: &[u8], flags: OFlags, on: Mounts) -> Result<OwnedFd, Errno> {
         match self {
-            Self::Kernel if piece.contains(&b'/') => kernel_open(directory, piece, flags),
-            // A single component with O_NOFOLLOW cannot lead anywhere else, so the cheaper call is enough.
+            Self::Kernel if on == Mounts::This || piece.contains(&b'/') => kernel_open(directory, piece, flags, on),
+            // A single component with O_NOFOLLOW cannot lead out of the tree, so the cheaper call is enough.
             _ => retry(|| openat(directory, piece, flags, Mode::empty())),
         }
     }
@@ -83,19 +110,38 @@ pub(super) const PASSAGE: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[cfg(target_os = "linux")]
-fn kernel_open(directory: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+fn kernel_open(directory: BorrowedFd<'_>, path: &[u8], flags: OFlags, on: Mounts) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    resolve.set(ResolveFlags::NO_XDEV, on == Mounts::This);
     retry(|| openat2(directory, path, flags, Mode::empty(), resolve))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kernel_open(_: BorrowedFd<'_>, _: &[u8], _: OFlags) -> Result<OwnedFd, Errno> {
+fn kernel_open(_: BorrowedFd<'_>, _: &[u8], _: OFlags, _: Mounts) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
 fn kernel_resolves() -> bool {
-    rustix::fs::open("/", PASSAGE, Mode::empty()).is_ok_and(|root| kernel_open(root.as_fd(), b"./.", PASSAGE).is_ok())
+    rustix::fs::open("/", PASSAGE, Mode::empty())
+        .is_ok_and(|root| kernel_open(root.as_fd(), b"./.", PASSAGE, Mounts::Any).is_ok())
+}
+
+/// What tells the mount of an open node from others: its number, or its device where the kernel tells no number.
+fn mount_of(node: BorrowedFd<'_>) -> Result<(Option<u64>, u64), Errno> {
+    Ok((mount_number(node), rustix::fs::fstat(node)?.st_dev as u64))
+}
+
+#[cfg(target_os = "linux")]
+fn mount_number(node: BorrowedFd<'_>) -> Option<u64> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let found = statx(node, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+    StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mount_number(_: BorrowedFd<'_>) -> Option<u64> {
+    None
 }
 
 /// Repeats a call that a signal interrupted, or that the kernel asks to repeat because a rename came in between.
@@ -143,6 +189,20 @@ mod tests {
             for result in open_all(root.path(), path) {
                 assert!(matches!(result, Err(Errno::LOOP | Errno::NOTDIR)), "{path:?}: {result:?}");
             }
+        }
+    }
+
+    /// `/proc` is a mount of its own wherever these tests run.
+    #[test]
+    fn both_ways_tell_one_mount_from_another() {
+        let top = rustix::fs::open("/", PASSAGE, Mode::empty()).unwrap();
+        let process = rustix::fs::open(format!("/proc/{}", std::process::id()), PASSAGE, Mode::empty()).unwrap();
+        for way in WAYS {
+            let opened = |from: &OwnedFd, path: &[u8]| way.open_on_mount(from.as_fd(), path, PASSAGE).map(|_| ()).err();
+            assert_eq!(opened(&top, b"proc"), Some(Errno::XDEV), "{way:?}");
+            assert_eq!(opened(&top, b"proc/sys"), Some(Errno::XDEV), "{way:?}");
+            assert_eq!(opened(&process, b"task"), None, "{way:?}");
+            assert_eq!(opened(&process, b"none"), Some(Errno::NOENT), "{way:?}");
         }
     }
 

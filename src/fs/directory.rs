@@ -125,6 +125,16 @@ impl Directory {
         Ok(Self { descriptor: descriptor.map_err(OperationError::named("open"))?, beneath: self.beneath })
     }
 
+    /// Opens a directory below this one on the same mount, so that it can be emptied.
+    ///
+    /// # Errors
+    /// `open`; `EXDEV` for what is on another mount.
+    pub(super) fn open_directory_here(&self, path: &[u8]) -> Outcome<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        let descriptor = self.beneath.open_on_mount(self.descriptor.as_fd(), path, flags);
+        Ok(Self { descriptor: descriptor.map_err(OperationError::named("open"))?, beneath: self.beneath })
+    }
+
     /// Opens a file below this one for reading.
     ///
     /// # Errors
@@ -196,12 +206,14 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes a directory that only its owner can enter.
+    /// Makes a directory that its owner, and nobody else, can list, enter and fill.
     ///
     /// # Errors
-    /// `mkdir`.
+    /// `mkdir`, `lstat`, `chmod`.
     pub fn create_directory(&self, name: &[u8]) -> Outcome<()> {
-        rustix::fs::mkdirat(&self.descriptor, name, Mode::RWXU).map_err(OperationError::named("mkdir"))
+        rustix::fs::mkdirat(&self.descriptor, name, Mode::RWXU).map_err(OperationError::named("mkdir"))?;
+        // A umask or a default access list may have taken bits from the owner.
+        if self.metadata_of(name)?.permissions() == 0o700 { Ok(()) } else { self.open_up(name) }
     }
 
     /// Makes a file that was not there, for writing, readable by its owner alone until it is given its own bits.
@@ -246,15 +258,14 @@ impl Directory {
     /// Gives a directory in this one to its owner alone, so that it can be opened and emptied.
     ///
     /// # Errors
-    /// `chmod`; where the name is a link now, the kernel's refusal to follow it.
+    /// `open`, `chmod`; where the name is a link now, the kernel's refusal to follow it; `EXDEV` for another mount.
     pub(super) fn open_up(&self, name: &[u8]) -> Outcome<()> {
         // There is no fchmodat that does not follow links on every kernel, and a directory without permissions cannot
         // be opened for reading: a path-only descriptor names the very node, and /proc leads back to it.
         #[cfg(target_os = "linux")]
         {
-            let passage = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let held = rustix::fs::openat(&self.descriptor, name, passage, Mode::empty())
-                .map_err(OperationError::named("open"))?;
+            let held = self.beneath.open_on_mount(self.descriptor.as_fd(), name, PASSAGE);
+            let held = held.map_err(OperationError::named("open"))?;
             let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
             match rustix::fs::chmod(through, Mode::RWXU) {
                 Err(Errno::NOENT) => {}

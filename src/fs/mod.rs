@@ -1,7 +1,8 @@
 //! The only room that touches files.
 //!
-//! Everything below a root is opened through the directory that was checked ([`Directory`], [`beneath`]), so that a
-//! directory that is swapped for a link in the middle of the work cannot lead outside. An operation that fails gives
+//! Work on a tree opens everything below its root through the directory that was checked ([`Directory`], [`beneath`]), so
+//! that a directory that is swapped for a link in the middle cannot lead outside. Only `absolute` and `path` look at
+//! nodes by their names: where work begins, and where the answer is about a path and not about a node. An operation that fails gives
 //! an [`OperationError`]; the rooms above add the path to it, since only they know what it was for.
 //!
 //! | file | what it does |
@@ -10,6 +11,7 @@
 //! | `identity` | what makes two looks at a node equal |
 //! | `beneath` | opening a path below a directory, two ways that are tested against each other |
 //! | `directory` | an open directory and everything done through it |
+//! | `descriptors` | how many the process may have open |
 //! | `resolve` | where a symlink really leads, without leaving the root |
 //! | `stream` | reading to the end, copying and comparing in chunks |
 //! | `private_root` | fresh directories of our own, held by a lock |
@@ -19,6 +21,7 @@
 
 pub mod absolute;
 pub mod beneath;
+pub mod descriptors;
 pub mod directory;
 pub mod identity;
 pub mod operation;

@@ -1,7 +1,10 @@
 //! Fresh directories of our own under a temp directory: mode 0700 whatever the umask says, and held by a lock for as
 //! long as somebody uses them, so that a sweep can tell the living from what a killed process left behind.
 //!
-//! Fails with the system error of the operation; a root that could be made but not held is removed again.
+//! A root keeps its own descriptor and one of the directory that it was made in, so that it can be removed without a
+//! look at any path on the way. Fails with the system error of the operation, and with
+//! `contained_execution_boundary_failed` where the directory at the path is not the one that was opened; a root that
+//! could be made but not held is removed again.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,8 +16,10 @@ use rustix::io::Errno;
 use super::absolute;
 use super::beneath::Beneath;
 use super::directory::Directory;
+use super::identity::NodeType;
 use super::operation::OperationError;
-use crate::failure::{Failure, Result};
+use super::remove::{is_gone, moved, remove_root};
+use crate::failure::{ContainedCode, Facts, Failure, Result};
 
 /// How the names of mirror roots begin; six random characters follow (`contract/mirror.md`, step 5).
 pub const MIRROR_PREFIX: &str = "belay-contained-mirror-";
@@ -22,10 +27,14 @@ pub const MIRROR_PREFIX: &str = "belay-contained-mirror-";
 /// How many random characters end the name of a root.
 const RANDOM_CHARACTERS: usize = 6;
 
+/// How often another root is made because a sweep took the one before, in the moment in which nobody held it.
+const MOST_ATTEMPTS: u32 = 16;
+
 /// A private root that is held by this process.
 #[derive(Debug)]
 pub struct PrivateRoot {
     path: PathBuf,
+    parent: Directory,
     directory: Directory,
 }
 
@@ -33,34 +42,67 @@ impl PrivateRoot {
     /// Makes a root under `parent`, which must exist.
     ///
     /// # Errors
-    /// A system error (`mkdtemp`, `open`, `chmod`, `flock`).
+    /// A system error (`mkdtemp`, `open`, `chmod`, `flock`); the module's code where every root that was made was taken
+    /// away before it could be held.
     pub fn create(parent: &Path, prefix: &str, beneath: Beneath) -> Result<Self> {
-        let made = tempfile::Builder::new()
-            .prefix(prefix)
-            .rand_bytes(RANDOM_CHARACTERS)
-            .make_in(parent, |path| std::fs::DirBuilder::new().mode(0o700).create(path))
-            .map_err(|error| Failure::system(error.raw_os_error().unwrap_or_default(), "mkdtemp", parent))?;
-        // The crate would remove it like a file when it is dropped; this is a directory, and its owner removes it.
-        let path = made
-            .into_temp_path()
-            .keep()
-            .map_err(|error| Failure::Internal(format!("a private root could not be kept: {error}")))?;
-        Self::hold(&path, beneath).inspect_err(|_| {
-            // It is empty and ours: nothing but this call knows of it. What failed first is what is told.
-            let _removed = std::fs::remove_dir(&path);
-        })
+        let mut attempts = 1;
+        loop {
+            let path = make(parent, prefix)?;
+            match Self::take(&path, beneath, Content::Any) {
+                Err(failure) if was_taken_away(&failure) && attempts < MOST_ATTEMPTS => attempts += 1,
+                Err(failure) if was_taken_away(&failure) => {
+                    return Err(Failure::Contained {
+                        code: ContainedCode::BoundaryFailed,
+                        facts: Facts::default(),
+                        cause: Some(Box::new(failure)),
+                    });
+                }
+                Err(failure) => {
+                    // It is empty and ours: nothing but this call knows of it. What failed first is what is told.
+                    let _removed = std::fs::remove_dir(&path);
+                    return Err(failure);
+                }
+                held => return held,
+            }
+        }
     }
 
-    /// Takes hold of a directory that a caller made, and gives it mode 0700.
+    /// Takes hold of an empty directory that a caller made, and gives it mode 0700.
     ///
     /// # Errors
-    /// A system error: it is missing, no directory, a link, not ours, or held by somebody else.
+    /// A system error: it is missing, no directory, a link, not ours, or held by somebody else. The module's code where
+    /// there is something in it: what a root holds goes with it, so nothing but a mirror may be in one.
     pub fn hold(path: &Path, beneath: Beneath) -> Result<Self> {
+        Self::take(path, beneath, Content::Nothing)
+    }
+
+    fn take(path: &Path, beneath: Beneath, content: Content) -> Result<Self> {
         let path = absolute::real_path(path, "realpath")?;
-        let directory = Directory::open_canonical(&path, beneath).map_err(|error| error.at(&path))?;
-        directory.set_permissions(0o700).map_err(|error| error.at(&path))?;
-        lock(&directory).map_err(|error| error.at(&path))?;
-        Ok(Self { path, directory })
+        let (Some(parent_path), Some(name)) = (path.parent(), path.file_name().map(OsStrExt::as_bytes)) else {
+            return Err(Failure::contained(ContainedCode::BoundaryFailed));
+        };
+        let failed = |error: OperationError| error.at(&path);
+        // Only to be passed through: a temp directory need not be readable.
+        let parent = Directory::open_canonical_passage(parent_path, beneath).map_err(|error| error.at(parent_path))?;
+        let directory = match parent.open_directory(name) {
+            // The umask may have taken it from its owner.
+            Err(error) if error.errno == Errno::ACCESS => {
+                parent.open_up(name).and_then(|()| parent.open_directory(name)).map_err(failed)?
+            }
+            other => other.map_err(failed)?,
+        };
+        if content == Content::Nothing && !is_empty(&directory).map_err(failed)? {
+            return Err(Failure::Contained {
+                code: ContainedCode::BoundaryFailed,
+                facts: Facts::default(),
+                cause: Some(Box::new(OperationError { operation: "scandir", errno: Errno::NOTEMPTY }.at(&path))),
+            });
+        }
+        directory.set_permissions(0o700).map_err(failed)?;
+        lock(&directory).map_err(failed)?;
+        let root = Self { path: path.clone(), parent, directory };
+        // Until it was locked, a sweep could take it for one that nobody uses.
+        if root.is_in_place() { Ok(root) } else { Err(moved(&path, Errno::STALE)) }
     }
 
     /// Its canonical path.
@@ -74,6 +116,69 @@ impl PrivateRoot {
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
+
+    /// Whether its path still leads to it. What cannot be looked at does not.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        match (absolute::metadata(&self.path, "lstat"), self.directory.metadata()) {
+            (Ok(found), Ok(held)) => found.identity.same_node(&held.identity),
+            _ => false,
+        }
+    }
+
+    /// Whether it has been removed: not moved, and not replaced. What cannot be looked at was not.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        is_gone(&self.directory).is_ok_and(|gone| gone)
+    }
+
+    /// Removes the root and everything in it, and confirms that it is gone.
+    ///
+    /// # Errors
+    /// The first operation that could not be done, with its path; the module's code where the root is somewhere else by
+    /// now: then it is empty.
+    pub fn remove(&self) -> Result<()> {
+        remove_root(&self.path, &self.parent, &self.directory)
+    }
+}
+
+/// What may be in a directory that becomes a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Any,
+    Nothing,
+}
+
+/// Makes a directory with a random name.
+fn make(parent: &Path, prefix: &str) -> Result<PathBuf> {
+    let made = tempfile::Builder::new()
+        .prefix(prefix)
+        .rand_bytes(RANDOM_CHARACTERS)
+        .make_in(parent, |path| std::fs::DirBuilder::new().mode(0o700).create(path))
+        .map_err(|error| Failure::system(error.raw_os_error().unwrap_or_default(), "mkdtemp", parent))?;
+    // The crate would remove it like a file when it is dropped; this is a directory, and its owner removes it.
+    made.into_temp_path()
+        .keep()
+        .map_err(|error| Failure::Internal(format!("a private root could not be kept: {error}")))
+}
+
+/// Whether a root that was just made failed to be held because a sweep was faster: it is gone, or locked to be removed.
+fn was_taken_away(failure: &Failure) -> bool {
+    match failure {
+        Failure::System(system) => [Errno::NOENT, Errno::BUSY].map(Errno::raw_os_error).contains(&system.errno),
+        Failure::Contained { code, .. } => *code == ContainedCode::BoundaryFailed,
+        _ => false,
+    }
+}
+
+fn is_empty(directory: &Directory) -> std::result::Result<bool, OperationError> {
+    let mut empty = true;
+    // A descriptor of its own: the position in the listing of the one that is held must stay at the beginning.
+    directory.open_directory(b"")?.list(|_, _| {
+        empty = false;
+        Ok::<(), OperationError>(())
+    })?;
+    Ok(empty)
 }
 
 /// Takes the lock that holds a root. It belongs to the open descriptor, so the kernel drops it with the process.
@@ -140,36 +245,116 @@ fn remove_abandoned(
     older_than_milliseconds: u64,
     now_milliseconds: i64,
 ) -> bool {
-    let abandoned = || {
-        let root = parent.open_directory(name)?;
-        let metadata = root.metadata()?;
-        let age = now_milliseconds.saturating_sub(metadata.modified_milliseconds());
-        let old = i64::try_from(older_than_milliseconds).is_ok_and(|least| age >= least);
-        if metadata.owner != rustix::process::geteuid().as_raw() || !old {
-            return Ok(None);
-        }
-        lock(&root)?;
-        Ok::<_, OperationError>(Some(root))
-    };
-    match abandoned() {
-        Ok(Some(root)) => super::remove::remove_root(path, &root, &mut || Ok(())).is_ok(),
+    match take_abandoned(parent, name, older_than_milliseconds, now_milliseconds) {
+        Ok(Some(root)) => remove_root(path, parent, &root).is_ok(),
         // Not to be opened, not to be locked: in use, or somebody else's. Kept and counted, as documented.
         Ok(None) | Err(_) => false,
     }
 }
 
-impl PrivateRoot {
-    /// Removes the root and everything in it, and confirms that it is gone.
-    ///
-    /// # Errors
-    /// The first operation that could not be done, with its path.
-    pub fn remove(&self, checkpoint: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        super::remove::remove_root(&self.path, &self.directory, checkpoint)
+/// The root, open and locked, if it is old enough and belongs to this user.
+fn take_abandoned(
+    parent: &Directory,
+    name: &[u8],
+    older_than_milliseconds: u64,
+    now_milliseconds: i64,
+) -> std::result::Result<Option<Directory>, OperationError> {
+    let may_be_taken = |found: &super::Metadata| {
+        let age = now_milliseconds.saturating_sub(found.modified_milliseconds());
+        found.node_type == NodeType::Directory
+            && found.owner == rustix::process::geteuid().as_raw()
+            && i64::try_from(older_than_milliseconds).is_ok_and(|least| age >= least)
+    };
+    let seen = parent.metadata_of(name)?;
+    if !may_be_taken(&seen) {
+        return Ok(None);
     }
+    let opened = parent.open_directory(name);
+    // What ran inside may have taken it from its owner.
+    let opened_up = matches!(opened, Err(OperationError { errno: Errno::ACCESS, .. }));
+    let root = if opened_up {
+        parent.open_up(name)?;
+        parent.open_directory(name)?
+    } else {
+        opened?
+    };
+    if !may_be_taken(&root.metadata()?) {
+        return Ok(None);
+    }
+    if let Err(error) = lock(&root) {
+        if opened_up {
+            // Somebody uses it: it stays as they want it.
+            root.set_permissions(seen.permissions())?;
+        }
+        return Err(error);
+    }
+    Ok(Some(root))
 }
 
-/// Whether nothing is at `path`. Something that cannot be looked at counts as there.
-#[must_use]
-pub fn is_absent(path: &Path) -> bool {
-    matches!(rustix::fs::lstat(path.as_os_str().as_bytes()), Err(Errno::NOENT))
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_root_is_held_even_where_a_sweep_takes_every_root_that_nobody_holds() {
+        let base = tempfile::tempdir().unwrap();
+        let busy = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while busy.load(Ordering::Relaxed) {
+                        // The clock of the future: every root is old enough.
+                        sweep(base.path(), MIRROR_PREFIX, 0, i64::MAX).unwrap();
+                    }
+                });
+            }
+            let held: Vec<_> =
+                (0..500).map(|_| PrivateRoot::create(base.path(), MIRROR_PREFIX, Beneath::detected())).collect();
+            busy.store(false, Ordering::Relaxed);
+            for root in held {
+                let root = root.unwrap();
+                assert!(root.is_in_place());
+                root.remove().unwrap();
+                assert!(root.is_gone());
+            }
+        });
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_root_that_was_moved_is_emptied_and_not_gone() {
+        let base = tempfile::tempdir().unwrap();
+        for beneath in [Beneath::Kernel, Beneath::PerComponent] {
+            let root = PrivateRoot::create(base.path(), MIRROR_PREFIX, beneath).unwrap();
+            let away = base.path().join("away");
+            std::fs::create_dir_all(root.path().join("a/b")).unwrap();
+            std::fs::write(root.path().join("a/b/file"), "x").unwrap();
+            std::fs::rename(root.path(), &away).unwrap();
+            let failure = root.remove().unwrap_err();
+            assert!(matches!(failure, Failure::Contained { code: ContainedCode::BoundaryFailed, .. }), "{failure:?}");
+            assert!(!root.is_gone());
+            assert_eq!(std::fs::read_dir(&away).unwrap().count(), 0);
+            std::fs::remove_dir(&away).unwrap();
+            assert!(root.is_gone());
+            root.remove().unwrap();
+        }
+    }
+
+    #[test]
+    fn any_depth_is_emptied_with_few_levels_held() {
+        let base = tempfile::tempdir().unwrap();
+        for beneath in [Beneath::Kernel, Beneath::PerComponent] {
+            let root = PrivateRoot::create(base.path(), MIRROR_PREFIX, beneath).unwrap();
+            let deep: PathBuf = (0..200).map(|level| format!("d{level}")).collect();
+            std::fs::create_dir_all(root.path().join(&deep)).unwrap();
+            for level in deep.ancestors() {
+                std::fs::create_dir(root.path().join(level).join("sibling")).unwrap();
+                std::fs::write(root.path().join(level).join("file"), "x").unwrap();
+            }
+            root.remove().unwrap();
+            assert!(root.is_gone());
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! Removing a private root, and confirming that it is gone.
 //!
-//! Fails with [`Failure::CleanupUnconfirmed`] and nothing else, whose cause is what the removal said; without a cause
-//! where the removal said it was done and the root is still there.
+//! A root is gone when the directory has no name any more: one that was moved away is not. Fails with
+//! [`Failure::CleanupUnconfirmed`] and nothing else, whose cause is what the removal said; without a cause where a hook
+//! said it was done and the root is still there.
 
 use super::hooks::Hooks;
 use crate::failure::{Failure, Result};
-use crate::fs::private_root::{PrivateRoot, is_absent};
+use crate::fs::private_root::PrivateRoot;
 
 /// Removes a root.
 ///
@@ -17,8 +18,11 @@ pub fn remove(root: &PrivateRoot, hooks: &dyn Hooks) -> Result<()> {
         cause: cause.map(Box::new),
         preparation: None,
     };
-    let removed =
-        hooks.remove_root(root.path()).and_then(|done| if done { Ok(()) } else { root.remove(&mut || Ok(())) });
-    removed.map_err(|cause| unconfirmed(Some(cause)))?;
-    if is_absent(root.path()) { Ok(()) } else { Err(unconfirmed(None)) }
+    match hooks.remove_root(root.path()) {
+        Ok(true) if root.is_gone() => Ok(()),
+        Ok(true) => Err(unconfirmed(None)),
+        // A hook that nobody waits for any more, since the work was called off, must not leave the root behind.
+        Ok(false) | Err(Failure::Aborted) => root.remove().map_err(|cause| unconfirmed(Some(cause))),
+        Err(cause) => Err(unconfirmed(Some(cause))),
+    }
 }

@@ -61,7 +61,7 @@ pub fn kernel_layers(launcher: &Path, temp_directory: &Path, signals: &Signals) 
     }
     let root = PrivateRoot::create(temp_directory, "sallyport-probe-", Beneath::detected())?;
     let found = try_all(launcher, &root, signals);
-    root.remove(&mut || Ok(()))?;
+    root.remove()?;
     let found = found?;
     *FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(found.clone());
     Ok(found)
