@@ -85,6 +85,45 @@ fn directory_of<'a>(
     Ok(&last.insert(held).directory)
 }
 
+/// The bits that a copy has until it has been verified: its own, and those without which its owner, who is not always
+/// the one of the source, could not read it back.
+pub(super) fn readable_permissions(entry: &Entry) -> u32 {
+    entry.permissions()
+        | match entry.kind {
+            EntryKind::Directory => 0o500,
+            EntryKind::File | EntryKind::Symlink(_) => 0o400,
+        }
+}
+
+/// Gives what had to stay readable its own bits, deepest first. What was verified is what is changed: a node that is not
+/// as the last reading left it is a change.
+///
+/// # Errors
+/// `contained_execution_source_changed`; the system's error where the copy cannot be changed; what the control says.
+pub(super) fn give_final_permissions(plan: &Plan, copy: Root<'_>, control: &Control<'_>) -> Result<()> {
+    let is_kept_readable = |entry: &&Entry| {
+        !matches!(entry.kind, EntryKind::Symlink(_)) && readable_permissions(entry) != entry.permissions()
+    };
+    for entry in plan.entries.iter().rev().filter(is_kept_readable) {
+        control.checkpoint()?;
+        let failed = |error: OperationError| copy.failure(error, &entry.path);
+        let look = |found: Metadata| {
+            let same = found.permissions() == readable_permissions(entry);
+            if same { Ok(()) } else { Err(read::changed(entry)) }
+        };
+        if entry.kind == EntryKind::Directory {
+            let directory = copy.directory.open_directory(&entry.path).map_err(failed)?;
+            look(directory.metadata().map_err(failed)?)?;
+            directory.set_permissions(entry.permissions()).map_err(failed)?;
+        } else {
+            let file = copy.directory.open_file(&entry.path).map_err(failed)?;
+            look(file.metadata().map_err(failed)?)?;
+            file.set_permissions(entry.permissions()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
 impl Copying<'_> {
     fn failed(&self, entry: &Entry) -> impl Fn(OperationError) -> Failure {
         let (root, path) = (self.copy.path.to_path_buf(), entry.path.clone());
@@ -203,7 +242,7 @@ impl Copying<'_> {
         )
         .map_err(|failure| read::stream_failure(self.source, self.copy, entry, failure))?;
         read::finish(self.source, &opened, entry, links, bytes)?;
-        destination.set_permissions(entry.permissions()).map_err(self.failed(entry))?;
+        destination.set_permissions(readable_permissions(entry)).map_err(self.failed(entry))?;
         if self.request.preserve_times {
             destination.set_times(opened.metadata.times).map_err(self.failed(entry))?;
         }
@@ -211,8 +250,8 @@ impl Copying<'_> {
         Ok(hasher.finish())
     }
 
-    /// Directories get their bits last, deepest first: until then they must be writable, and filling them would change
-    /// their times.
+    /// Directories get their bits and times after they are filled, deepest first: until then they must be writable, and
+    /// filling them would change their times.
     fn finish_directories(&self) -> Result<()> {
         for entry in self.plan.entries.iter().rev().filter(|entry| entry.kind == EntryKind::Directory) {
             self.control.checkpoint()?;
@@ -220,7 +259,7 @@ impl Copying<'_> {
             if self.request.preserve_times {
                 directory.set_times(entry.times).map_err(self.failed(entry))?;
             }
-            directory.set_permissions(entry.permissions()).map_err(self.failed(entry))?;
+            directory.set_permissions(readable_permissions(entry)).map_err(self.failed(entry))?;
         }
         Ok(())
     }

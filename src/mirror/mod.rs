@@ -211,6 +211,7 @@ fn fill(
     let started = Instant::now();
     control.begin(ProgressPhase::Verify, Some((plan.entries.len() as u64, plan.bytes)));
     verify::verify(request, &plan, &contents, source, copy, threads, control)?;
+    copy::give_final_permissions(&plan, copy, control)?;
     private.directory().set_permissions(0o700).map_err(|error| error.at(private.path()))?;
     if request.flush {
         private.directory().flush().map_err(|error| error.at(private.path()))?;

@@ -7,6 +7,7 @@
 //! the walk's own refusals.
 
 use super::MirrorRequest;
+use super::copy::readable_permissions;
 use super::plan::Plan;
 use super::rules::{Boundaries, MirrorRules};
 use crate::failure::{ContainedCode, Failure, Result};
@@ -64,8 +65,8 @@ fn walk_both(
     control: &Control<'_>,
 ) -> Result<(Vec<Entry>, Vec<Entry>)> {
     let nothing_left_out = Boundaries::default();
-    let walk_source = || walk_again(plan, source, &plan.boundaries, request.links, control);
-    let walk_copy = || walk_again(plan, copy, &nothing_left_out, Links::Single, control);
+    let walk_source = || walk_again(plan, source, &plan.boundaries, request.links, Entry::permissions, control);
+    let walk_copy = || walk_again(plan, copy, &nothing_left_out, Links::Single, readable_permissions, control);
     if threads < 2 {
         return Ok((walk_source()?, walk_copy()?));
     }
@@ -82,18 +83,20 @@ fn walk_both(
     })
 }
 
-/// Walks a tree and compares every entry with the plan as it comes.
+/// Walks a tree and compares every entry with the plan as it comes; `permissions` says which bits an entry of the plan
+/// has in this tree.
 fn walk_again(
     plan: &Plan,
     root: Root<'_>,
     boundaries: &Boundaries,
     links: Links,
+    permissions: fn(&Entry) -> u32,
     control: &Control<'_>,
 ) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::with_capacity(plan.entries.len());
     let mut rules = MirrorRules::new(boundaries, links, plan.quotas);
     walk(root, &mut rules, control, &mut |entry| {
-        if !plan.entries.get(entries.len()).is_some_and(|planned| same_node(planned, &entry)) {
+        if !plan.entries.get(entries.len()).is_some_and(|planned| same_node(planned, permissions(planned), &entry)) {
             return Err(read::changed(&entry));
         }
         entries.push(entry);
@@ -106,12 +109,12 @@ fn walk_again(
     }
 }
 
-/// Whether two entries are the same as far as metadata takes part in the tree hash.
-fn same_node(planned: &Entry, found: &Entry) -> bool {
+/// Whether two entries are the same as far as metadata takes part in the tree hash, the one found with these bits.
+fn same_node(planned: &Entry, permissions: u32, found: &Entry) -> bool {
     planned.path == found.path
         && planned.kind == found.kind
         && planned.file_size() == found.file_size()
-        && (matches!(planned.kind, EntryKind::Symlink(_)) || planned.permissions() == found.permissions())
+        && (matches!(planned.kind, EntryKind::Symlink(_)) || permissions == found.permissions())
 }
 
 struct Reading<'a> {
