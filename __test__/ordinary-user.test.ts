@@ -97,4 +97,110 @@ describe('an ordinary user', () => {
       expect(workspace.leftovers()).toEqual([])
     }
   })
+
+  it('removes a mirror in which folders, or whose root, were taken from their owner', async () => {
+    const workspace = await readableSource()
+    const [results] = await runChild(
+      `
+      const results = {}
+      for (const mode of [0o000, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600]) {
+        for (const place of ['', 'x', 'x/y']) {
+          const mirror = await sallyport.prepareContainedExecutionMirror(input)
+          fs.mkdirSync(path.join(mirror.hostMirrorRoot, 'x/y/z'), { recursive: true })
+          fs.writeFileSync(path.join(mirror.hostMirrorRoot, 'x/y/f'), 'x')
+          fs.chmodSync(path.join(mirror.hostMirrorRoot, place), mode)
+          try { await mirror.cleanup() } catch (error) { results[mode.toString(8) + place] = describeError(error) }
+        }
+      }
+      send([results, fs.readdirSync(input.tempDirectory)])
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    expect(results).toEqual([{}, []])
+  })
+
+  it('sweeps an abandoned root that was taken from its owner, and leaves a live one as it is', async () => {
+    const workspace = await readableSource()
+    const [abandoned] = await runChild(
+      `
+      const { hostMirrorRoot } = await sallyport.prepareContainedExecutionMirror(input)
+      fs.chmodSync(hostMirrorRoot, 0)
+      send(hostMirrorRoot)
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    const [result] = await runChild(
+      `
+      const live = await sallyport.prepareContainedExecutionMirror(input)
+      fs.chmodSync(live.hostMirrorRoot, 0)
+      const swept = await sallyport.sweepAbandonedMirrors({ tempDirectory: input.tempDirectory, olderThanMs: 0 })
+      const mode = fs.lstatSync(live.hostMirrorRoot).mode & 0o7777
+      await live.cleanup()
+      send({ swept, mode, left: fs.readdirSync(input.tempDirectory) })
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    expect(result).toEqual({ swept: { removed: [abandoned], kept: 1 }, mode: 0, left: [] })
+  })
+
+  it.each([0o300, 0o1733])('uses a temp directory of mode %o, which it cannot read', async (mode) => {
+    const workspace = await readableSource()
+    const [result] = await runChild(
+      `
+      const tempDirectory = path.join(input.tempDirectory, 'unreadable')
+      fs.mkdirSync(tempDirectory)
+      fs.chmodSync(tempDirectory, ${mode})
+      const mirror = await sallyport.prepareContainedExecutionMirror({ ...input, tempDirectory })
+      await mirror.cleanup()
+      fs.chmodSync(tempDirectory, 0o700)
+      send(fs.readdirSync(tempDirectory))
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    expect(result).toEqual([])
+  })
+
+  it.each(['777', '477', '277', '177'])('makes the same mirror under a umask of %s', async (umask) => {
+    const workspace = await readableSource()
+    const [result] = await runChild(
+      `
+      process.umask(0o${umask})
+      const mirror = await sallyport.prepareContainedExecutionMirror(input)
+      const { treeHash } = sallyport.describeContainedExecutionMirror(mirror)
+      const mode = (fs.lstatSync(mirror.hostMirrorRoot).mode & 0o7777).toString(8)
+      await mirror.cleanup()
+      send({ treeHash, mode, left: fs.readdirSync(input.tempDirectory) })
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    expect(result).toEqual({ treeHash: treeHashOf(workspace.source), mode: '700', left: [] })
+  })
+
+  it('mirrors what it may read only by its group, with the same bits', async () => {
+    const workspace = createWorkspace()
+    await buildTree(workspace, [directory('d'), file('d/f', 'by group')])
+    // Only root can give files away; an ordinary user who is the owner has no way to read these.
+    if (isRoot) {
+      for (const [name, mode] of Object.entries({ 'd/f': 0o040, d: 0o050 })) {
+        fs.chownSync(path.join(workspace.source, name), 0, ORDINARY_USER)
+        fs.chmodSync(path.join(workspace.source, name), mode)
+      }
+    }
+    fs.chmodSync(workspace.temp, 0o777)
+    const [result] = await runChild(
+      `
+      const mirror = await sallyport.prepareContainedExecutionMirror(input)
+      const modeOf = (name) => fs.lstatSync(path.join(mirror.hostMirrorRoot, name)).mode & 0o7777
+      const modes = [modeOf('d')]
+      const { treeHash } = sallyport.describeContainedExecutionMirror(mirror)
+      fs.chmodSync(path.join(mirror.hostMirrorRoot, 'd'), 0o700)
+      modes.push(modeOf('d/f'))
+      await mirror.cleanup()
+      send({ treeHash, modes, left: fs.readdirSync(input.tempDirectory) })
+      `,
+      { workspace, asOrdinaryUser: true, input: workspace.options() },
+    )
+    const modes = isRoot ? [0o050, 0o040] : [0o755, 0o644]
+    expect(result).toEqual({ treeHash: treeHashOf(workspace.source), modes, left: [] })
+  })
 })

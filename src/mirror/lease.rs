@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use super::hooks::Hooks;
 use super::{Mirror, MirrorReport, dispose};
@@ -81,8 +81,8 @@ impl Lease {
         &self.report
     }
 
-    /// Whether the lease is live and is that of a mirror of this source with these protected roots, and a handle's
-    /// fields are untouched.
+    /// Whether the lease is live and is that of a mirror of this source with these protected roots, a handle's fields
+    /// are untouched, and the path of the mirror still leads to it.
     #[must_use]
     pub fn matches(
         &self,
@@ -98,6 +98,17 @@ impl Lease {
             && backend == BACKEND
             && self.source_root == canonical_path(source_root)
             && self.protected_roots == root_set(protected_roots)
+            && self.is_in_place()
+    }
+
+    /// Whether the mirror's path still leads to the mirror. Does not wait for a removal under way.
+    fn is_in_place(&self) -> bool {
+        let root = match self.root.try_lock() {
+            Ok(root) => root,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        root.as_ref().is_some_and(PrivateRoot::is_in_place)
     }
 
     /// Ends the lease, removes the root and confirms that it is gone. Once that has succeeded it succeeds again.

@@ -122,7 +122,7 @@ pub struct Mirror {
     pub report: MirrorReport,
 }
 
-/// The protected roots as the walk needs them: the canonical paths and what of them is inside the source.
+/// Whether a canonical path is at or within a protected root.
 fn is_protected(path: &Path, protected_roots: &[PathBuf]) -> bool {
     protected_roots.iter().any(|root| at_or_within(root, path))
 }
@@ -132,6 +132,11 @@ fn walk_would_see(source_root: &Path, protected_roots: &[PathBuf], place: &Path)
     let Ok(relative) = place.strip_prefix(source_root) else { return false };
     let in_git = relative.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
     !in_git && !is_protected(place, protected_roots)
+}
+
+/// Whether a path can be handed to JavaScript, and back, without loss: a handle names its root by text.
+fn has_text(path: &Path) -> bool {
+    path.to_str().is_some()
 }
 
 /// Makes a verified mirror.
@@ -148,16 +153,19 @@ pub fn prepare(request: &MirrorRequest, control: &mut Control<'_>, hooks: &dyn H
     if is_protected(&source_root, &protected_roots) {
         return Err(Failure::contained(ContainedCode::SourceIsProtected));
     }
-    if hooks.makes_temp_root() {
-        // The hook's place is known only once it has made it.
-    } else if walk_would_see(&source_root, &protected_roots, &canonical_path(&request.temp_directory)) {
-        return Err(Failure::contained(ContainedCode::BoundaryFailed));
+    // The place of a hook's root is known only once the hook has made it.
+    if !hooks.makes_temp_root() {
+        let temp_directory = canonical_path(&request.temp_directory);
+        if !has_text(&temp_directory) || walk_would_see(&source_root, &protected_roots, &temp_directory) {
+            return Err(Failure::contained(ContainedCode::BoundaryFailed));
+        }
     }
     control.checkpoint()?;
     // Step 5.
     let root = match hooks.make_temp_root()? {
         None => PrivateRoot::create(&request.temp_directory, MIRROR_PREFIX, request.beneath)?,
-        Some(given) => PrivateRoot::hold(&given, request.beneath)?,
+        Some(given) if has_text(&canonical_path(&given)) => PrivateRoot::hold(&given, request.beneath)?,
+        Some(_) => return Err(Failure::contained(ContainedCode::BoundaryFailed)),
     };
     // Steps 6 and 7, and 8 for all that fails in them.
     let filled = fill(request, &source_root, &protected_roots, &root, control, hooks);
@@ -216,6 +224,10 @@ fn fill(
     if request.flush {
         private.directory().flush().map_err(|error| error.at(private.path()))?;
     }
+    // All of this was done through the descriptor, and the caller has only the path.
+    if !private.is_in_place() {
+        return Err(Failure::contained(ContainedCode::BoundaryFailed));
+    }
     let tree_hash = tree_hash(&plan.entries, &contents).as_str().to_owned();
     Ok(MirrorReport {
         tree_hash,
@@ -230,8 +242,15 @@ fn fill(
 
 /// Opens the source: missing is the system's error, anything but a directory has its own code.
 fn open_source(source_root: &Path, beneath: Beneath) -> Result<Directory> {
-    if absolute::metadata(source_root, "realpath")?.node_type != NodeType::Directory {
-        return Err(Failure::contained(ContainedCode::SourceNotDirectory));
+    match absolute::metadata(source_root, "realpath")?.node_type {
+        NodeType::Directory => {}
+        // No link is left in a path that could be resolved: this one leads nowhere, which is the system's to say, or it
+        // was put there since.
+        NodeType::Symlink => {
+            absolute::real_path(source_root, "realpath")?;
+            return Err(Failure::contained(ContainedCode::SourceChanged));
+        }
+        NodeType::File | NodeType::Special(_) => return Err(Failure::contained(ContainedCode::SourceNotDirectory)),
     }
     Directory::open_canonical(source_root, beneath).map_err(|error| error.at(source_root))
 }
