@@ -93,4 +93,27 @@ describe('a thousand mirrors', () => {
       'function',
     ])
   })
+
+  it('of which many are made at a time with few descriptors leave none behind', async () => {
+    const workspace = createWorkspace()
+    const folders = Array.from({ length: 31 }, (_, level) => `d${level}`)
+    await buildTree(
+      workspace,
+      folders.map((_, level) => file([...folders.slice(0, level + 1), 'f'].join('/'), 'x'.repeat(1000))),
+    )
+    const [result] = await runChild(
+      `
+      const mirrors = Array.from({ length: 24 }, () =>
+        sallyport.withContainedExecutionMirror(input, async () => 'made'))
+      const settled = await Promise.allSettled(mirrors)
+      const codes = settled.filter(({ status }) => status === 'rejected').map(({ reason }) => reason.code)
+      send({ codes, made: settled.length - codes.length, left: fs.readdirSync(input.tempDirectory) })
+      `,
+      { workspace, input: workspace.options(), shell: 'ulimit -n 64' },
+    )
+    // A mirror that is ready holds descriptors of its own, so the last ones may find none; what they made goes all the same.
+    expect(result.codes.filter((code: string) => code !== 'EMFILE')).toEqual([])
+    expect(result.made).toBeGreaterThan(0)
+    expect(result.left).toEqual([])
+  })
 })

@@ -14,6 +14,7 @@
 //! | `dispose` | removing a root, and confirming it |
 //! | `hooks` | the seams that tests use |
 //! | `lease` | what stays held while a mirror is in use |
+//! | `turn` | how many mirrors are made at a time |
 
 pub mod copy;
 pub mod dispose;
@@ -21,6 +22,7 @@ pub mod hooks;
 pub mod lease;
 pub mod plan;
 pub mod rules;
+mod turn;
 pub mod verify;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +43,7 @@ use crate::tree::work::thread_count;
 pub use hooks::Hooks;
 pub use lease::Lease;
 pub use plan::{SkipRule, Skipped};
+use turn::Turn;
 
 /// The limits of a mirror; each at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +164,7 @@ pub fn prepare(request: &MirrorRequest, control: &mut Control<'_>, hooks: &dyn H
         }
     }
     control.checkpoint()?;
+    let _turn = Turn::wait(control, hooks)?;
     // Step 5.
     let root = match hooks.make_temp_root()? {
         None => PrivateRoot::create(&request.temp_directory, MIRROR_PREFIX, request.beneath)?,
