@@ -145,6 +145,38 @@ describe('the lease', () => {
     },
   )
 
+  it('does not hold for a handle that was edited', async () => {
+    const { mirror, expected } = await leased()
+    const { cleanup } = mirror
+    const edited = mirror as unknown as Record<string, unknown>
+    const holds = (): boolean => validateContainedExecutionMirrorLease(mirror, expected)
+    edited.cleanup = async () => undefined
+    expect(holds()).toBe(false)
+    edited.cleanup = cleanup
+    expect(holds()).toBe(true)
+    edited.extra = 1
+    expect(holds()).toBe(false)
+    delete edited.extra
+    Object.defineProperty(edited, 'backend', { get: () => 'file_copy', enumerable: true, configurable: true })
+    expect(holds()).toBe(false)
+    Object.defineProperty(edited, 'backend', { value: 'file_copy', enumerable: true, configurable: true })
+    expect(holds()).toBe(true)
+    await cleanup()
+  })
+
+  it('does not hold while the path of the mirror leads to something else', async () => {
+    const { workspace, mirror, expected } = await leased()
+    const away = path.join(workspace.base, 'away')
+    fs.renameSync(mirror.hostMirrorRoot, away)
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+    fs.symlinkSync(workspace.source, mirror.hostMirrorRoot)
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(false)
+    fs.unlinkSync(mirror.hostMirrorRoot)
+    fs.renameSync(away, mirror.hostMirrorRoot)
+    expect(validateContainedExecutionMirrorLease(mirror, expected)).toBe(true)
+    await mirror.cleanup()
+  })
+
   it('ends at the moment in which cleanup is called', async () => {
     const { mirror, expected } = await leased()
     const cleaning = mirror.cleanup()
@@ -319,6 +351,41 @@ describe('test seams', () => {
     expect(error.code).toBe('ENOENT')
   })
 
+  it('a makeTempRoot that gives a folder with something in it is refused, and the folder stays as it is', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const root = path.join(workspace.temp, 'not-empty')
+    fs.mkdirSync(root, { mode: 0o755 })
+    fs.writeFileSync(path.join(root, 'kept'), 'x')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), { makeTempRoot: async () => root }),
+    )
+    expect(error).toMatchObject({
+      code: 'contained_execution_boundary_failed',
+      cause: { code: 'ENOTEMPTY', path: root },
+    })
+    expect(fs.readdirSync(root)).toEqual(['kept'])
+    expect(fs.statSync(root).mode & 0o777).toBe(0o755)
+  })
+
+  it('a root whose path leads to the source when it is ready is no mirror, and its copy is emptied', async () => {
+    const workspace = await workspaceWith(file('a'), file('d/b'))
+    const away = path.join(workspace.base, 'away')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options(), {
+        afterCopyRead: async () => {
+          if (fs.existsSync(away)) return
+          const root = path.join(workspace.temp, workspace.leftovers()[0] as string)
+          fs.renameSync(root, away)
+          fs.symlinkSync(workspace.source, root)
+        },
+      }),
+    )
+    expect(error).toBeInstanceOf(ContainedExecutionCleanupUnconfirmedError)
+    expect(error.preparationError).toMatchObject({ code: 'contained_execution_boundary_failed' })
+    expect(fs.readdirSync(away)).toEqual([])
+    expect(pathsOf(workspace.source)).toEqual(['a', 'd', 'd/b'])
+  })
+
   it('a source that changes between snapshot and copy is refused', async () => {
     const workspace = await workspaceWith(file('a'), file('b'))
     const changed = path.join(workspace.source, 'b')
@@ -482,6 +549,77 @@ describe('cleanup', () => {
     expect(workspace.leftovers()).toEqual([])
   })
 
+  it('of a root that was moved away empties it and is unconfirmed, until it is gone', async () => {
+    const workspace = await workspaceWith(file('a'), file('d/b'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    const away = path.join(workspace.base, 'away')
+    fs.renameSync(mirror.hostMirrorRoot, away)
+    const error = await refusal(mirror.cleanup())
+    expect(error).toMatchObject({
+      code: 'contained_execution_cleanup_unconfirmed',
+      mirrorRoot: mirror.hostMirrorRoot,
+      cause: {
+        code: 'contained_execution_boundary_failed',
+        cause: { code: 'ENOENT', syscall: 'lstat', path: mirror.hostMirrorRoot },
+      },
+    })
+    expect(fs.readdirSync(away)).toEqual([])
+    fs.rmdirSync(away)
+    await mirror.cleanup()
+  })
+
+  it('leaves what was put at the path of the root, and does not take it for the root', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const mirror = await prepareContainedExecutionMirror(workspace.options())
+    const away = path.join(workspace.base, 'away')
+    fs.renameSync(mirror.hostMirrorRoot, away)
+    fs.mkdirSync(mirror.hostMirrorRoot)
+    fs.writeFileSync(path.join(mirror.hostMirrorRoot, 'foreign'), 'x')
+    const error = await refusal(mirror.cleanup())
+    expect(error).toMatchObject({
+      code: 'contained_execution_cleanup_unconfirmed',
+      cause: { code: 'contained_execution_boundary_failed', cause: { path: mirror.hostMirrorRoot } },
+    })
+    expect(fs.readdirSync(away)).toEqual([])
+    expect(fs.readdirSync(mirror.hostMirrorRoot)).toEqual(['foreign'])
+    fs.rmdirSync(away)
+    await mirror.cleanup()
+    expect(fs.readdirSync(mirror.hostMirrorRoot)).toEqual(['foreign'])
+  })
+
+  it('by a removeRoot that only moves the root is unconfirmed', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const away = path.join(workspace.base, 'away')
+    const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
+      removeRoot: async (root) => fs.renameSync(root, away),
+    })
+    expect(await refusal(mirror.cleanup())).toMatchObject({ code: 'contained_execution_cleanup_unconfirmed' })
+  })
+
+  it('does not touch what is mounted in the mirror, and says where', async () => {
+    const workspace = await workspaceWith(file('d/a'))
+    const [result] = await runChild(
+      `
+      const { execFileSync } = await import('node:child_process')
+      const mirror = await sallyport.prepareContainedExecutionMirror(input)
+      const place = path.join(mirror.hostMirrorRoot, 'd')
+      execFileSync('mount', ['--bind', input.sourceRoot, place])
+      let failure
+      try { await mirror.cleanup() } catch (error) { failure = describeError(error.cause) }
+      const kept = fs.existsSync(path.join(input.sourceRoot, 'd/a'))
+      execFileSync('umount', [place])
+      await mirror.cleanup()
+      send({ kept, code: failure?.code, relativePath: failure?.relativePath, left: fs.readdirSync(input.tempDirectory) })
+      `,
+      {
+        workspace,
+        input: workspace.options(),
+        through: ['unshare', '--mount', ...(isRoot ? [] : ['--map-root-user'])],
+      },
+    )
+    expect(result).toEqual({ kept: true, code: 'EXDEV', relativePath: 'd', left: [] })
+  })
+
   it('is unconfirmed where the root is still there afterwards', async () => {
     const workspace = await workspaceWith(file('a'))
     const mirror = await prepareContainedExecutionMirrorForTests(workspace.options(), {
@@ -567,6 +705,79 @@ describe('signal', () => {
       expect(workspace.leftovers()).toEqual([])
     },
   )
+
+  it('that is aborted with a removeRoot in place rejects with its reason, and nothing is left', async () => {
+    const workspace = await workspaceWith(file('a'), file('b'))
+    const controller = new AbortController()
+    let removing = false
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options({ signal: controller.signal }), {
+        beforeCopyOpen: async () => controller.abort(),
+        removeRoot: async (root) => {
+          removing = true
+          await new Promise((resolve) => setTimeout(resolve, 50))
+          fs.rmSync(root, { recursive: true, force: true })
+          removing = false
+        },
+      }),
+    )
+    expect(error).toBe(controller.signal.reason)
+    // A hook that still ran would be something left behind too.
+    expect(removing).toBe(false)
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it.each([false, true])(
+    'that is aborted before makeTempRoot answers has its folder removed (by removeRoot: %s)',
+    async (hooked) => {
+      const workspace = await workspaceWith(file('a'))
+      const controller = new AbortController()
+      const root = path.join(workspace.temp, 'late')
+      const removed: string[] = []
+      const removeRoot = async (given: string): Promise<void> => {
+        removed.push(given)
+        fs.rmdirSync(given)
+      }
+      const error = await refusal(
+        prepareContainedExecutionMirrorForTests(workspace.options({ signal: controller.signal }), {
+          makeTempRoot: async () => {
+            controller.abort()
+            await new Promise((resolve) => setTimeout(resolve, 50))
+            fs.mkdirSync(root)
+            return root
+          },
+          ...(hooked ? { removeRoot } : {}),
+        }),
+      )
+      expect(error).toBe(controller.signal.reason)
+      expect(workspace.leftovers()).toEqual([])
+      expect(removed).toEqual(hooked ? [root] : [])
+    },
+  )
+
+  it('that is aborted before makeTempRoot gives a folder that is not empty says that it is still there', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const controller = new AbortController()
+    const root = path.join(workspace.temp, 'late')
+    const error = await refusal(
+      prepareContainedExecutionMirrorForTests(workspace.options({ signal: controller.signal }), {
+        makeTempRoot: async () => {
+          controller.abort()
+          await new Promise((resolve) => setTimeout(resolve, 50))
+          fs.mkdirSync(root)
+          fs.writeFileSync(path.join(root, 'kept'), 'x')
+          return root
+        },
+      }),
+    )
+    expect(error).toMatchObject({
+      code: 'contained_execution_cleanup_unconfirmed',
+      mirrorRoot: root,
+      cause: { code: 'ENOTEMPTY' },
+    })
+    expect(error.preparationError).toBe(controller.signal.reason)
+    expect(fs.readdirSync(root)).toEqual(['kept'])
+  })
 
   it('that is aborted after the mirror is there changes nothing', async () => {
     const workspace = await workspaceWith(file('a'))
@@ -693,6 +904,38 @@ describe('tempDirectory', () => {
   })
 })
 
+describe('a temp directory', () => {
+  it('whose real path is not text is refused before anything is created', async () => {
+    const workspace = await workspaceWith(file('a'))
+    const real = Buffer.concat([Buffer.from(`${workspace.base}/`), Buffer.from([0xff])])
+    fs.mkdirSync(real)
+    const tempDirectory = path.join(workspace.base, 'by-link')
+    fs.symlinkSync(real, tempDirectory)
+    expect(await refusal(prepareContainedExecutionMirror(workspace.options({ tempDirectory })))).toMatchObject({
+      code: 'contained_execution_boundary_failed',
+    })
+    expect(fs.readdirSync(real)).toEqual([])
+  })
+})
+
+describe('a source', () => {
+  it('that is a link which leads nowhere or round in a circle is the error of the system', async () => {
+    const workspace = createWorkspace()
+    const link = (name: string, target: string): string => {
+      fs.symlinkSync(target, path.join(workspace.base, name))
+      return path.join(workspace.base, name)
+    }
+    for (const [sourceRoot, code] of [
+      [link('dangling', 'none'), 'ENOENT'],
+      [link('circle', 'circle'), 'ELOOP'],
+    ] as const) {
+      const error = await refusal(prepareContainedExecutionMirror(workspace.options({ sourceRoot })))
+      expect(error).toMatchObject({ name: 'Error', code, syscall: 'realpath', path: sourceRoot })
+    }
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
 describe('describeContainedExecutionMirror', () => {
   it('counts what was copied and lists what was left out and why', async () => {
     const workspace = await workspaceWith(
@@ -775,6 +1018,22 @@ describe('sweepAbandonedMirrors', () => {
       kept: 1,
     })
     await mirror.cleanup()
+    expect(workspace.leftovers()).toEqual([])
+  })
+
+  it('at any age beside preparations makes none of them fail in a way that is not typed', async () => {
+    const workspace = await workspaceWith(file('a'))
+    let busy = true
+    const sweeping = (async () => {
+      while (busy) await sweepAbandonedMirrors({ tempDirectory: workspace.temp, olderThanMs: 0 })
+    })()
+    const prepared = await Promise.allSettled(
+      Array.from({ length: 200 }, async () => (await prepareContainedExecutionMirror(workspace.options())).cleanup()),
+    )
+    busy = false
+    await sweeping
+    const codes = prepared.filter((result) => result.status === 'rejected').map(({ reason }) => reason.code as string)
+    expect(codes.filter((code) => !code.startsWith('contained_execution_'))).toEqual([])
     expect(workspace.leftovers()).toEqual([])
   })
 

@@ -1,7 +1,8 @@
 'use strict'
 
 // Runs one job of the addon and makes a promise of it: progress, hooks and the caller's signal included. Every way out
-// waits for the addon's last event, so a promise that has settled has nothing left behind it. Fails with the error the
+// waits for the addon's last event, and for the hooks that make or remove something, so a promise that has settled has
+// nothing left behind it. Fails with the error the
 // failure record stands for; with the very value that a hook or `onProgress` threw; with `signal.reason`. A cleanup
 // that could not be confirmed wins over all of these, because something may still be on the disk.
 
@@ -37,6 +38,8 @@ const { toJson } = require('./json')
  * @property {Record<string, (...values: any[]) => Promise<unknown>>} [hooks] what they reject with fails the job
  * @property {(line: string, stream: 'stdout' | 'stderr') => void} [onOutput] what it throws calls the job off
  * @property {(job: NativeJob) => void} [onStart] is given the job as soon as it runs
+ * @property {Record<string, (value: any, reason: unknown) => Promise<void>>} [late] the hooks that are waited for even
+ *   when the job was called off, and what undoes what they then give
  * @property {(result: JobResult, reason: unknown) => Promise<void>} [discard] undoes a job that was finished before it
  *   could be stopped
  */
@@ -59,7 +62,7 @@ function finish() {
  * @param {JobOptions} [options]
  * @returns {Promise<JobResult>}
  */
-function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = {}, discard } = {}) {
+function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = {}, late = {}, discard } = {}) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason)
@@ -73,6 +76,8 @@ function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = 
     let ended = false
     /** @type {unknown[]} */
     const thrown = []
+    /** @type {{ name: string, over: Promise<{ value?: unknown }> }[]} */
+    const unanswered = []
 
     /** @param {unknown} reason */
     const callOff = (reason) => {
@@ -114,7 +119,28 @@ function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = 
       } catch (error) {
         response = { failed: thrown.push(error) - 1 }
       }
-      if (!ended) job?.answer(event.id, toJson(response))
+      // A job that was called off waits for no answer: whether it still took one could not be told.
+      if (calledOff !== undefined || ended) return response
+      job?.answer(event.id, toJson(response))
+      return {}
+    }
+
+    /** @param {Extract<JobEvent, { type: 'hook' }>} event */
+    const startHook = (event) => {
+      const over = runHook(event)
+      over.catch(callOff)
+      if (Object.hasOwn(late, event.name)) unanswered.push({ name: event.name, over })
+    }
+
+    /**
+     * Waits for the hooks that are not over, and undoes what they gave too late.
+     * @param {unknown} reason
+     */
+    const undoLate = async (reason) => {
+      for (const { name, over } of unanswered) {
+        const { value } = await over
+        if (value !== undefined) await late[name](value, reason)
+      }
     }
 
     /** @param {Extract<JobEvent, { type: 'done' }>} event */
@@ -124,6 +150,7 @@ function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = 
       signal?.removeEventListener('abort', onAbort)
       const result = { value: event.value, job: /** @type {NativeJob} */ (job) }
       if (event.failure !== undefined) {
+        if (calledOff !== undefined) await undoLate(calledOff.reason)
         const failure = fromRecord(event.failure, { thrown, calledOff })
         if (calledOff === undefined || event.failure.kind === 'cleanup') throw failure
         throw calledOff.reason
@@ -145,7 +172,7 @@ function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = 
           forward(event)
           break
         case 'hook':
-          runHook(event).catch(callOff)
+          startHook(event)
           break
         case 'done':
           end(event).then(resolve, reject)

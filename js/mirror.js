@@ -4,6 +4,7 @@
 // is the addon's. Fails with the classes of js/errors.js, with TypeErrors before anything has been created, and with
 // whatever the caller's own signal, hooks and callbacks gave. Source of the rules: contract/mirror.md.
 
+const fs = require('node:fs/promises')
 const os = require('node:os')
 const path = require('node:path')
 
@@ -48,6 +49,10 @@ const { runJob } = require('./job')
 const leases = binding.leaseTable()
 const leaseOf = WeakMap.prototype.get.bind(leases)
 const rememberLease = WeakMap.prototype.set.bind(leases)
+
+// The cleanup of a handle stands on its lease, so that it is found wherever the lease is. Nobody but this module sees a
+// lease.
+const CLEANUP = Symbol.for('sallyport.mirror.cleanup')
 
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')
 
@@ -225,6 +230,40 @@ async function discard(finished, hooks, reason) {
 }
 
 /**
+ * Removes the root that `makeTempRoot` made after the work had been called off. The addon never held it, so nothing but
+ * an empty folder is removed.
+ * @param {string} root
+ * @param {Hooks} hooks
+ * @param {unknown} reason why it was called off
+ * @returns {Promise<void>}
+ */
+async function discardLateRoot(root, hooks, reason) {
+  /** @type {ErrorOptions | undefined} */
+  let failure
+  try {
+    if (hooks.removeRoot === undefined) await fs.rmdir(root)
+    else await hooks.removeRoot(root)
+  } catch (cause) {
+    failure = { cause }
+  }
+  if (failure === undefined && !(await isThere(root))) return
+  throw Object.assign(new ContainedExecutionCleanupUnconfirmedError(root, failure), { preparationError: reason })
+}
+
+/**
+ * @param {string} file
+ * @returns {Promise<boolean>} what cannot be looked at counts as there
+ */
+async function isThere(file) {
+  try {
+    await fs.lstat(file)
+    return true
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT'
+  }
+}
+
+/**
  * @param {ReturnType<typeof readOptions>} options
  * @param {Hooks} hooks
  * @returns {Promise<Mirror>}
@@ -233,7 +272,17 @@ async function prepare({ request, signal, onProgress }, hooks) {
   const result = await runJob(
     'mirror',
     { ...request, hooks: Object.keys(hooks), wantsProgress: onProgress !== undefined },
-    { signal, onProgress, hooks, discard: (finished, reason) => discard(finished, hooks, reason) },
+    {
+      signal,
+      onProgress,
+      hooks,
+      discard: (finished, reason) => discard(finished, hooks, reason),
+      late: {
+        makeTempRoot: (root, reason) => discardLateRoot(String(root), hooks, reason),
+        // The addon removes the root itself then; the hook must only be over before the promise settles.
+        removeRoot: async () => undefined,
+      },
+    },
   )
   const lease = takeLease(result)
   const dispose = disposerOf(lease, hooks, onProgress)
@@ -249,6 +298,7 @@ async function prepare({ request, signal, onProgress }, hooks) {
   const handle = /** @type {DisposableContainedExecutionMirrorHandle} */ (
     Object.defineProperty(fields, asyncDispose, disposal)
   )
+  Object.defineProperty(lease, CLEANUP, { value: dispose })
   rememberLease(handle, lease)
   return { handle, dispose }
 }
@@ -329,6 +379,26 @@ async function withContainedExecutionMirrorForTests(options, operation, override
   return withMirror(read, operation, readOverrides(overrides))
 }
 
+const HANDLE_KEYS = ['hostMirrorRoot', 'guestWorkspacePath', 'backend', 'cleanup']
+
+/**
+ * The fields of a handle; nothing where they are not exactly those that a handle has. A field that is computed when it
+ * is asked for counts as another field: it could have another value the next time.
+ * @param {object} handle
+ * @returns {Record<string, unknown> | undefined}
+ */
+function fieldsOf(handle) {
+  if (Object.keys(handle).length !== HANDLE_KEYS.length) return undefined
+  /** @type {Record<string, unknown>} */
+  const fields = {}
+  for (const key of HANDLE_KEYS) {
+    const descriptor = Reflect.getOwnPropertyDescriptor(handle, key)
+    if (descriptor === undefined || !descriptor.enumerable || !('value' in descriptor)) return undefined
+    fields[key] = descriptor.value
+  }
+  return fields
+}
+
 /**
  * A handle of any other kind is no mirror of ours, which is an answer and not an error.
  * @param {ContainedExecutionMirrorHandle} handle
@@ -343,8 +413,9 @@ function validateContainedExecutionMirrorLease(handle, expected) {
   )
   const lease = leaseOf(handle)
   if (lease === undefined) return false
-  /** @type {Record<string, unknown>} */
-  const { hostMirrorRoot, guestWorkspacePath, backend } = { ...handle }
+  const fields = fieldsOf(handle)
+  if (fields === undefined || fields.cleanup !== Reflect.get(lease, CLEANUP)) return false
+  const { hostMirrorRoot, guestWorkspacePath, backend } = fields
   if (typeof hostMirrorRoot !== 'string' || typeof guestWorkspacePath !== 'string' || typeof backend !== 'string') {
     return false
   }
