@@ -251,8 +251,8 @@ impl SandboxRequest {
         if running.is_cancelled() {
             // The caller's side waits for the bundler and removes the directory then; where that side has ended, nobody
             // else will. What is left or fails here is found by it.
-            let _removed = PrivateRoot::hold(&self.bundle_directory, Beneath::detected())
-                .and_then(|root| root.remove(&mut || Ok(())));
+            let _removed =
+                PrivateRoot::hold(&self.bundle_directory, Beneath::detected()).and_then(|root| root.remove());
         }
         let end = end?;
         let boundary = Boundary { readable: self.readable, kernel };
