@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::control::Control;
 use crate::failure::{CheckpointCode, ContainedCode, Facts, Failure, Result};
-use crate::fs::{Directory, Identity, Metadata, Name, NodeType, OperationError, Times};
+use crate::fs::{Directory, Identity, Metadata, Name, NodeType, OperationError, Times, TypeHint};
 
 /// What the rules say of a name or a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,21 @@ pub trait WalkRules {
     /// A limit that is passed.
     fn count(&mut self, entry: &Entry) -> Result<()>;
 
-    /// How many more entries can be taken before a limit is passed: no more than one beyond it is ever kept in memory.
+    /// How many more entries can be taken before a limit is passed. Of the names of one directory no more than a few
+    /// thousand or about twice this room are kept in memory at a time, whichever is more.
     fn room_left(&self) -> usize;
+
+    /// A listing of this directory begins; a large one may be listed more than once.
+    fn begin_listing(&mut self, _directory: &[u8]) {}
+
+    /// Is shown every name of the listing, in the order of the file system, also those that will be left out.
+    fn see_name(&mut self, _name: &[u8], _hint: TypeHint) {}
+
+    /// The look to give to a name that the listing calls a regular file, so that it need not be looked at here. Whoever
+    /// gives one opens the file later and compares what it is then.
+    fn known_file(&self, _relative_path: &[u8]) -> Option<(Identity, Times)> {
+        None
+    }
 }
 
 /// What an entry is.
@@ -138,9 +151,10 @@ struct Level {
     entry: Option<u32>,
     identity: Identity,
     open: Option<Directory>,
-    /// Names still to be looked at, the next one last.
-    names: Vec<Name>,
-    /// Where the listing was cut because no more entries than these seemed to have room: after this name.
+    /// Names still to be looked at, the next one last, with what the listing says of them.
+    names: Vec<(Name, TypeHint)>,
+    /// Where the listing was cut because no more entries than these seemed to have room: every name up to this one was
+    /// kept, and none behind it.
     cut_after: Option<Name>,
     /// Directories that were looked at and whose content comes later: it stands behind `name/`, and names like
     /// `name-x` come before that. The next one is last.
@@ -148,7 +162,7 @@ struct Level {
 }
 
 enum Next {
-    Look(Name),
+    Look(Name, TypeHint),
     Enter(Name, Identity, u32),
     Done,
 }
@@ -156,14 +170,14 @@ enum Next {
 impl Level {
     fn next(&mut self) -> Next {
         let content_first = match (self.names.last(), self.waiting.last()) {
-            (Some(name), Some((directory, ..))) => content_before(directory, name),
+            (Some((name, _)), Some((directory, ..))) => content_before(directory, name),
             (None, Some(_)) => true,
             (_, None) => false,
         };
         if content_first && let Some((name, identity, entry)) = self.waiting.pop() {
             return Next::Enter(name, identity, entry);
         }
-        self.names.pop().map_or(Next::Done, Next::Look)
+        self.names.pop().map_or(Next::Done, |(name, hint)| Next::Look(name, hint))
     }
 }
 
@@ -195,21 +209,34 @@ pub fn walk(
             && let Some(last) = level.cut_after.take()
         {
             // Some of the names that were kept turned out not to be entries: go on where the listing was cut.
-            let again = reopen(root, level.identity, &path)?;
-            (level.names, level.cut_after) = list_names(root, &again, Some(&last), &path, rules, control)?;
+            let again = root.directory.open_directory(&path).map_err(|error| root.failure(error, &path))?;
+            let expected = level.identity;
+            (level.names, level.cut_after) = list_names(root, &again, expected, Some(&last), &path, rules, control)?;
         }
         match level.next() {
             Next::Done => {
                 levels.pop();
                 path.truncate(levels.last().map_or(0, |above| above.path_length));
             }
-            Next::Look(name) => {
+            Next::Look(name, hint) => {
                 control.checkpoint()?;
                 let length = path.len();
                 push(&mut path, &name);
                 let parent = level.entry;
-                let directory = held(root, level, &path[..length])?;
-                let taken = look(root, directory, &name, &path, parent, rules)?;
+                let known = match (rules.judge_location(&path)?, hint) {
+                    (Judgement::Skip, _) => {
+                        path.truncate(length);
+                        continue;
+                    }
+                    (Judgement::Take, TypeHint::File) => rules.known_file(&path),
+                    (Judgement::Take, _) => None,
+                };
+                let taken = if let Some((identity, times)) = known {
+                    Some(Entry { path: path.as_slice().into(), parent, kind: EntryKind::File, identity, times })
+                } else {
+                    let directory = held(root, level, &path[..length])?;
+                    look(root, directory, &name, &path, parent, rules)?
+                };
                 path.truncate(length);
                 let Some(entry) = taken else { continue };
                 rules.count(&entry)?;
@@ -261,7 +288,6 @@ fn reopen(root: Root<'_>, expected: Identity, path: &[u8]) -> Result<Directory> 
     Ok(again)
 }
 
-/// Lists a directory that was opened, between two looks at it.
 fn open_level(
     root: Root<'_>,
     directory: Directory,
@@ -271,50 +297,59 @@ fn open_level(
     rules: &mut dyn WalkRules,
     control: &Control<'_>,
 ) -> Result<Level> {
-    let changed = || Failure::contained_at(ContainedCode::SourceChanged, path);
-    let before = directory.metadata().map_err(|error| root.failure(error, path))?;
-    if before.identity != expected {
-        return Err(changed());
-    }
-    let (names, cut_after) = list_names(root, &directory, None, path, rules, control)?;
-    let after = directory.metadata().map_err(|error| root.failure(error, path))?;
-    if after.identity != expected {
-        return Err(changed());
-    }
+    let (names, cut_after) = list_names(root, &directory, expected, None, path, rules, control)?;
     let path_length = path.len();
     Ok(Level { path_length, entry, identity: expected, open: Some(directory), names, cut_after, waiting: Vec::new() })
 }
 
-/// Lists the names that the rules do not leave out, those behind `after` where it is given, the first one last; and the
-/// last name that was kept where the listing had to be cut.
+/// Names with what the listing says of them, the first one last; and where the listing was cut, if it was.
+type Names = (Vec<(Name, TypeHint)>, Option<Name>);
+
+/// However little room is left, so many names are kept: a directory of which most are left out would otherwise be listed
+/// again for every few of them.
+const FEWEST_KEPT: usize = 4096;
+
+/// How many names are read from one look at the deadline and the caller's abort to the next.
+const NAMES_BETWEEN_CHECKS: u32 = 1024;
+
+/// Lists the names of a directory between two looks at it, those behind `after` where that is given.
 fn list_names(
     root: Root<'_>,
     directory: &Directory,
+    expected: Identity,
     after: Option<&[u8]>,
     path: &[u8],
     rules: &mut dyn WalkRules,
     control: &Control<'_>,
-) -> Result<(Vec<Name>, Option<Name>)> {
-    let most = rules.room_left().saturating_add(1);
-    let mut names: Vec<Name> = Vec::new();
-    let mut cut = false;
-    let mut child_path = path.to_vec();
+) -> Result<Names> {
+    let confirm = || {
+        let now = directory.metadata().map_err(|error| root.failure(error, path))?;
+        if now.identity == expected { Ok(()) } else { Err(Failure::contained_at(ContainedCode::SourceChanged, path)) }
+    };
+    confirm()?;
+    let most = rules.room_left().saturating_add(1).max(FEWEST_KEPT);
+    let mut names: Vec<(Name, TypeHint)> = Vec::new();
+    // From the first cut on: the last name that was kept. One behind it is not taken any more, even if there is room
+    // again, since others that came before it were dropped.
+    let mut bound: Option<Name> = None;
+    let mut read: u32 = 0;
+    rules.begin_listing(path);
     directory
-        .list(|name, _| {
-            child_path.truncate(path.len());
-            push(&mut child_path, name);
-            if after.is_some_and(|after| name <= after)
-                || rules.judge_location(&child_path).map_err(Stop::Failed)? == Judgement::Skip
-            {
+        .list(|name, hint| {
+            read = read.wrapping_add(1);
+            if read.is_multiple_of(NAMES_BETWEEN_CHECKS) {
+                control.checkpoint().map_err(Stop::Failed)?;
+            }
+            rules.see_name(name, hint);
+            if after.is_some_and(|after| name <= after) || bound.as_deref().is_some_and(|bound| name > bound) {
                 return Ok(());
             }
-            names.push(name.into());
+            names.push((name.into(), hint));
             if names.len() >= most.saturating_mul(2) {
                 // Only the first of them can be entries before the limit is passed; the rest need not be kept.
-                control.checkpoint().map_err(Stop::Failed)?;
-                names.sort_unstable();
+                names.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
                 names.truncate(most);
-                cut = true;
+                bound = names.last().map(|(name, _)| name.clone());
             }
             Ok(())
         })
@@ -322,9 +357,9 @@ fn list_names(
             Stop::Failed(failure) => failure,
             Stop::Listing(error) => root.failure(error, path),
         })?;
-    names.sort_unstable_by(|left, right| right.cmp(left));
-    let last = if cut { names.first().cloned() } else { None };
-    Ok((names, last))
+    confirm()?;
+    names.sort_unstable_by(|(left, _), (right, _)| right.cmp(left));
+    Ok((names, bound))
 }
 
 enum Stop {
@@ -384,4 +419,117 @@ fn push(path: &mut Vec<u8>, name: &[u8]) {
         path.push(b'/');
     }
     path.extend_from_slice(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fs::Beneath;
+    use crate::tree::control::{Clock, SystemClock};
+
+    /// Leaves out the names that begin with `skipped`, and has room for so many others.
+    struct Rules {
+        skipped: &'static str,
+        room: usize,
+    }
+
+    impl WalkRules for Rules {
+        fn judge_location(&mut self, relative_path: &[u8]) -> Result<Judgement> {
+            let skip = !self.skipped.is_empty() && relative_path.starts_with(self.skipped.as_bytes());
+            Ok(if skip { Judgement::Skip } else { Judgement::Take })
+        }
+
+        fn judge_symlink(&mut self, _: &Directory, _: &[u8], _: &[u8]) -> Result<Judgement> {
+            Ok(Judgement::Skip)
+        }
+
+        fn judge_links(&mut self, _: &[u8], _: &Metadata) -> Result<()> {
+            Ok(())
+        }
+
+        fn enters(&mut self, _: &[u8]) -> bool {
+            true
+        }
+
+        fn count(&mut self, entry: &Entry) -> Result<()> {
+            self.room =
+                self.room.checked_sub(1).ok_or(Failure::checkpoint_at(CheckpointCode::QuotaExceeded, &entry.path))?;
+            Ok(())
+        }
+
+        fn room_left(&self) -> usize {
+            self.room
+        }
+    }
+
+    fn walked(root: &Path, mut rules: Rules, clock: &dyn Clock, deadline: f64) -> (Vec<Vec<u8>>, Result<()>) {
+        let path = root.canonicalize().unwrap();
+        let directory = Directory::open_canonical(&path, Beneath::detected()).unwrap();
+        let cancelled = AtomicBool::new(false);
+        let mut control = Control::new(&cancelled, clock, None);
+        control.set_deadline(deadline, "test");
+        let mut paths = Vec::new();
+        let end = walk(Root { directory: &directory, path: &path }, &mut rules, &control, &mut |entry| {
+            paths.push(entry.path.into_vec());
+            Ok(())
+        });
+        (paths, end)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6))]
+
+        // Links are cheap to make and are left out after they were listed, so the listing is cut and gone on with.
+        #[test]
+        fn a_limit_that_is_enough_loses_no_entry(
+            seed in any::<u64>(), links in 9000_u64..20_000, files in 0_u64..40, spare in 0_usize..3
+        ) {
+            let root = tempfile::tempdir().unwrap();
+            let name = |number: u64| format!("{:016x}", (number ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            for number in 0..links {
+                std::os::unix::fs::symlink("x", root.path().join(name(number))).unwrap();
+            }
+            let names: BTreeSet<String> = (links..links + files).map(name).collect();
+            for name in &names {
+                std::fs::write(root.path().join(name), "").unwrap();
+            }
+            let rules = Rules { skipped: "", room: names.len() + spare };
+            let (paths, end) = walked(root.path(), rules, &SystemClock::default(), f64::MAX);
+            prop_assert_eq!(end, Ok(()));
+            prop_assert_eq!(paths, names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>());
+            if let Some(last) = names.last() {
+                let rules = Rules { skipped: "", room: names.len() - 1 };
+                let (_, end) = walked(root.path(), rules, &SystemClock::default(), f64::MAX);
+                prop_assert_eq!(end, Err(Failure::checkpoint_at(CheckpointCode::QuotaExceeded, last.as_bytes())));
+            }
+        }
+    }
+
+    /// Counts how often it is asked.
+    struct CountingClock(AtomicU32);
+
+    impl Clock for CountingClock {
+        fn now_milliseconds(&self) -> Result<f64> {
+            Ok(f64::from(self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+    }
+
+    #[test]
+    fn the_deadline_is_looked_at_while_a_directory_is_listed() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..3000 {
+            std::fs::write(root.path().join(format!("{number}")), "").unwrap();
+        }
+        let rules = Rules { skipped: "", room: usize::MAX };
+        let clock = CountingClock(AtomicU32::new(0));
+        let (paths, end) = walked(root.path(), rules, &clock, 0.5);
+        assert!(matches!(end, Err(Failure::Diagnostic { code: CheckpointCode::PrepareTimeout, .. })), "{end:?}");
+        assert_eq!(paths, Vec::<Vec<u8>>::new());
+        assert_eq!(clock.0.into_inner(), 2, "once after 1024 names, once after 2048");
+    }
 }
