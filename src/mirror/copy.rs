@@ -13,7 +13,7 @@ use crate::fs::stream::{CHUNK, copy_to_end};
 use crate::fs::{Directory, Metadata, NodeType, OperationError};
 use crate::tree::control::Control;
 use crate::tree::hash::{ContentHasher, HexDigest};
-use crate::tree::quota::SharedCount;
+use crate::tree::quota::Allowance;
 use crate::tree::read::{self, Links};
 use crate::tree::walk::{Entry, EntryKind, Root};
 use crate::tree::work::{Batch, batches, for_each_batch};
@@ -28,8 +28,8 @@ struct Copying<'a> {
     copy: Root<'a>,
     control: &'a Control<'a>,
     hooks: &'a dyn Hooks,
-    source_bytes: SharedCount,
-    workspace_bytes: SharedCount,
+    source_bytes: Allowance,
+    workspace_bytes: Allowance,
 }
 
 /// Copies everything that was planned, and gives the content hash of every file at its entry.
@@ -45,6 +45,7 @@ pub fn copy(
     control: &Control<'_>,
     hooks: &dyn Hooks,
 ) -> Result<Vec<Option<HexDigest>>> {
+    let link_bytes: u64 = plan.entries.iter().filter_map(Entry::target).map(|target| target.len() as u64).sum();
     let work = Copying {
         request,
         plan,
@@ -52,8 +53,8 @@ pub fn copy(
         copy,
         control,
         hooks,
-        source_bytes: SharedCount::new(Some(plan.quotas.source_bytes)),
-        workspace_bytes: SharedCount::new(Some(plan.quotas.workspace_bytes)),
+        source_bytes: Allowance::new(Some(plan.quotas.source_bytes), plan.bytes),
+        workspace_bytes: Allowance::new(Some(plan.quotas.workspace_bytes), plan.bytes + link_bytes),
     };
     work.create_directories()?;
     work.create_symlinks()?;
@@ -147,7 +148,7 @@ impl Copying<'_> {
         let entries = &self.plan.entries;
         let (mut last_source, mut last_copy) = (None, None);
         for entry in entries {
-            let EntryKind::Symlink(target) = &entry.kind else { continue };
+            let Some(target) = entry.target() else { continue };
             self.control.checkpoint()?;
             let look = |error: OperationError| self.source.failure(error, &entry.path);
             let from = match directory_of(self.source, entries, &mut last_source, entry.parent) {
@@ -156,10 +157,9 @@ impl Copying<'_> {
             };
             let current = from.target_of(entry.name()).map_err(look)?;
             let metadata: Metadata = from.metadata_of(entry.name()).map_err(look)?;
-            if metadata.node_type != NodeType::Symlink || metadata.identity != entry.identity || *current != **target {
+            if metadata.node_type != NodeType::Symlink || metadata.identity != entry.identity || *current != *target {
                 return Err(read::changed(entry));
             }
-            self.workspace_bytes.add(target.len() as u64, &entry.path)?;
             let times = self.request.preserve_times.then_some(metadata.times);
             directory_of(self.copy, entries, &mut last_copy, entry.parent)?
                 .create_symlink(entry.name(), target, times)
@@ -224,14 +224,16 @@ impl Copying<'_> {
         let opened = read::open(self.source, from, entry, links)?;
         let destination = into.create_file(entry.name()).map_err(self.failed(entry))?;
         let mut hasher = ContentHasher::default();
-        let bytes = copy_to_end(
+        let mut reached = 0;
+        let end = copy_to_end(
             &opened.file,
             &destination,
             buffer,
             |chunk| {
                 self.control.checkpoint()?;
-                self.source_bytes.add(chunk.len() as u64, &entry.path)?;
-                self.workspace_bytes.add(chunk.len() as u64, &entry.path)?;
+                reached += chunk.len() as u64;
+                let allowances = [&self.source_bytes, &self.workspace_bytes];
+                read::refuse_growth(self.source, &opened, entry, reached, &allowances)?;
                 hasher.update(chunk);
                 Ok(())
             },
@@ -241,7 +243,7 @@ impl Copying<'_> {
             },
         )
         .map_err(|failure| read::stream_failure(self.source, self.copy, entry, failure))?;
-        read::finish(self.source, &opened, entry, links, bytes)?;
+        read::finish(&opened, entry, links, &end)?;
         destination.set_permissions(readable_permissions(entry)).map_err(self.failed(entry))?;
         if self.request.preserve_times {
             destination.set_times(opened.metadata.times).map_err(self.failed(entry))?;

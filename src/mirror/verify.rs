@@ -11,13 +11,13 @@ use super::copy::readable_permissions;
 use super::plan::Plan;
 use super::rules::{Boundaries, MirrorRules};
 use crate::failure::{ContainedCode, Failure, Result};
-use crate::fs::Directory;
 use crate::fs::stream::{CHUNK, compare_to_end};
+use crate::fs::{Directory, Identity, Metadata, Times};
 use crate::tree::control::Control;
 use crate::tree::hash::{ContentHasher, HexDigest};
-use crate::tree::quota::SharedCount;
+use crate::tree::quota::Allowance;
 use crate::tree::read::{self, Links};
-use crate::tree::walk::{Entry, EntryKind, Root, walk};
+use crate::tree::walk::{Entry, EntryKind, Judgement, Root, WalkRules, walk};
 use crate::tree::work::{Batch, batches, for_each_batch};
 
 /// Confirms that source and copy are what was copied.
@@ -43,7 +43,7 @@ pub fn verify(
         source_entries: &source_entries,
         copy_entries: &copy_entries,
         contents,
-        bytes: SharedCount::new(Some(plan.quotas.source_bytes)),
+        source_bytes: Allowance::new(Some(plan.quotas.source_bytes), plan.bytes),
         control,
     };
     for_each_batch(
@@ -94,7 +94,7 @@ fn walk_again(
     control: &Control<'_>,
 ) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::with_capacity(plan.entries.len());
-    let mut rules = MirrorRules::new(boundaries, links, plan.quotas);
+    let mut rules = Again { rules: MirrorRules::new(boundaries, links, plan.quotas), plan, permissions, taken: 0 };
     walk(root, &mut rules, control, &mut |entry| {
         if !plan.entries.get(entries.len()).is_some_and(|planned| same_node(planned, permissions(planned), &entry)) {
             return Err(read::changed(&entry));
@@ -102,10 +102,58 @@ fn walk_again(
         entries.push(entry);
         Ok(())
     })?;
-    rules.finish()?;
+    rules.rules.finish()?;
     match plan.entries.get(entries.len()) {
         None => Ok(entries),
         Some(missing) => Err(read::changed(missing)),
+    }
+}
+
+/// The rules of the first walk, for a second one: what the listing calls a file, as the plan does, needs no look, since
+/// it is opened next and looked at then.
+struct Again<'a> {
+    rules: MirrorRules<'a>,
+    plan: &'a Plan,
+    /// Which bits an entry of the plan has in this tree.
+    permissions: fn(&Entry) -> u32,
+    /// How many entries were taken, which is where the next one stands in the plan.
+    taken: usize,
+}
+
+impl WalkRules for Again<'_> {
+    fn judge_location(&mut self, relative_path: &[u8]) -> Result<Judgement> {
+        self.rules.judge_location(relative_path)
+    }
+
+    fn judge_symlink(&mut self, root: &Directory, relative_path: &[u8], target: &[u8]) -> Result<Judgement> {
+        self.rules.judge_symlink(root, relative_path, target)
+    }
+
+    fn judge_links(&mut self, relative_path: &[u8], metadata: &Metadata) -> Result<()> {
+        self.rules.judge_links(relative_path, metadata)
+    }
+
+    fn enters(&mut self, relative_path: &[u8]) -> bool {
+        self.rules.enters(relative_path)
+    }
+
+    fn count(&mut self, entry: &Entry) -> Result<()> {
+        self.taken += 1;
+        self.rules.count(entry)
+    }
+
+    fn room_left(&self) -> usize {
+        self.rules.room_left()
+    }
+
+    fn known_file(&self, relative_path: &[u8]) -> Option<(Identity, Times)> {
+        let planned = self.plan.entries.get(self.taken)?;
+        if planned.kind != EntryKind::File || *planned.path != *relative_path {
+            return None;
+        }
+        let mut identity = planned.identity;
+        identity.mode = (identity.mode & !0o777) | (self.permissions)(planned);
+        Some((identity, planned.times))
     }
 }
 
@@ -124,7 +172,7 @@ struct Reading<'a> {
     source_entries: &'a [Entry],
     copy_entries: &'a [Entry],
     contents: &'a [Option<HexDigest>],
-    bytes: SharedCount,
+    source_bytes: Allowance,
     control: &'a Control<'a>,
 }
 
@@ -155,19 +203,21 @@ impl Reading<'_> {
     ) -> Result<()> {
         self.control.checkpoint()?;
         let (entry, copy_entry) = (&self.source_entries[index], &self.copy_entries[index]);
-        let opened = read::open(self.source, source, entry, self.links)?;
-        let copied = read::open(self.copy, copy, copy_entry, Links::Single)?;
+        let opened = read::open_listed(self.source, source, entry, self.links, &[&self.source_bytes])?;
+        let copied = read::open_listed(self.copy, copy, copy_entry, Links::Single, &[])?;
         let mut hasher = ContentHasher::default();
-        let bytes = compare_to_end(&opened.file, &copied.file, buffer, copy_buffer, |chunk| {
+        let mut reached = 0;
+        let (end, copy_end) = compare_to_end(&opened.file, &copied.file, buffer, copy_buffer, |chunk| {
             self.control.checkpoint()?;
-            self.bytes.add(chunk.len() as u64, &entry.path)?;
+            reached += chunk.len() as u64;
+            read::refuse_growth(self.source, &opened, entry, reached, &[&self.source_bytes])?;
             hasher.update(chunk);
             self.control.advance(0, chunk.len() as u64);
             Ok(())
         })
         .map_err(|failure| read::stream_failure(self.source, self.copy, entry, failure))?;
-        read::finish(self.source, &opened, entry, self.links, bytes)?;
-        read::finish(self.copy, &copied, copy_entry, Links::Single, bytes)?;
+        read::finish(&opened, entry, self.links, &end)?;
+        read::finish(&copied, copy_entry, Links::Single, &copy_end)?;
         if self.contents[index] != Some(hasher.finish()) {
             return Err(Failure::contained_at(ContainedCode::SourceChanged, &entry.path));
         }

@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 use super::control::{Control, ProgressPhase};
 use super::hash::{HexDigest, TreeHasher};
-use super::quota::{Quota, SharedCount};
+use super::quota::{Allowance, Quota};
 use super::read;
 use super::snapshot::{SnapshotNode, hash_content};
 use super::walk::{Entry, EntryKind, Judgement, Root, WalkRules, walk};
@@ -220,7 +220,7 @@ pub fn build_tree_index(request: &IndexRequest, control: &Control<'_>) -> Result
     control.begin(ProgressPhase::Verify, Some((entries.len() as u64, rules.byte_count)));
     // What is no file needs no reading.
     control.advance(entries.iter().filter(|entry| entry.kind != EntryKind::File).count() as u64, 0);
-    let contents = hash_files(root, &entries, bytes_quota, control)?;
+    let contents = hash_files(root, &entries, &Allowance::new(bytes_quota, rules.byte_count), control)?;
     let nodes = entries
         .into_iter()
         .zip(contents)
@@ -247,31 +247,23 @@ fn open_root(given: &Path, beneath: Beneath) -> Result<(PathBuf, Directory)> {
 fn hash_files(
     root: Root<'_>,
     entries: &[Entry],
-    quota: Option<Quota>,
+    allowance: &Allowance,
     control: &Control<'_>,
 ) -> Result<Vec<Option<HexDigest>>> {
-    let read_bytes = SharedCount::new(quota);
     let batches = batches(entries)?;
     let states = for_each_batch(
         &batches,
         thread_count(),
         || (Vec::<(u32, HexDigest)>::new(), vec![0; CHUNK]),
         |(hashed, buffer), batch, matters| {
-            let first = batch.files.first().copied().unwrap_or_default();
-            if !matters(first) {
-                return Ok(());
-            }
-            let directory = read::open_parent(root, entries, batch.parent)
-                .map_err(|failure| (batch.parent.unwrap_or_default(), failure))?;
+            let Some(&first) = batch.files.first().filter(|first| matters(**first)) else { return Ok(()) };
+            let directory = read::open_parent(root, entries, batch.parent).map_err(|failure| (first, failure))?;
             for &index in batch.files.iter().take_while(|index| matters(**index)) {
                 let entry = &entries[index as usize];
                 let content = control
                     .checkpoint()
                     .and_then(|()| {
-                        hash_content(root, &directory, entry, read::Links::Single, buffer, control, |bytes| {
-                            control.advance(0, bytes);
-                            read_bytes.add(bytes, &entry.path)
-                        })
+                        hash_content(root, &directory, entry, read::Links::Single, buffer, control, Some(allowance))
                     })
                     .map_err(|failure| (index, failure))?;
                 control.advance(1, 0);

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::control::Control;
 use super::hash::{ContentHasher, HexDigest, hash_directory_node, hash_file_node, hash_symlink_target};
+use super::quota::Allowance;
 use super::read;
 use super::walk::{Entry, EntryKind, Root};
 use crate::failure::{CheckpointCode, Facts, Failure, Result};
 use crate::fs::directory::path_bytes;
-use crate::fs::stream::{CHUNK, read_to_end};
+use crate::fs::stream::{CHUNK, End, read_to_end};
 use crate::fs::{Beneath, Directory, NodeType, absolute};
 
 /// A node of a tree at one moment. Two are equal when kind, mode, size, target and hash are.
@@ -82,11 +83,10 @@ impl SnapshotNode {
 /// # Errors
 /// See the module.
 pub fn read_snapshot_node(path: &Path, control: &Control<'_>) -> Result<SnapshotNode> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        // The root of the file system is the only absolute path without a name.
-        let root = Directory::open_canonical(path, Beneath::detected()).map_err(|error| error.at(path))?;
-        let mode = root.metadata().map_err(|error| error.at(path))?.identity.mode;
-        return Ok(SnapshotNode::Directory { mode, hash: hash_directory_node(mode).as_str().to_owned() });
+    let last = path_bytes(path).rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), matches!(last, b"" | b"." | b".."))
+    else {
+        return read_directory_node(path);
     };
     // Links above the node are the caller's own; only the last component is the node.
     let parent = match absolute::real_path(parent, "lstat") {
@@ -100,6 +100,23 @@ pub fn read_snapshot_node(path: &Path, control: &Control<'_>) -> Result<Snapshot
         Err(error) => return Err(error.at(path)),
     };
     read_node_in(Root { directory: &directory, path: &parent }, &directory, path_bytes(Path::new(name)), control)
+}
+
+/// Reads the node at an absolute path that ends with a slash, `.` or `..`, or is the root of the file system: what it
+/// leads to, which must be a directory; absent where it leads to none.
+fn read_directory_node(path: &Path) -> Result<SnapshotNode> {
+    let real = match absolute::real_path(path, "lstat") {
+        Ok(real) => real,
+        Err(failure) if failure.means_absent() => return Ok(SnapshotNode::Absent),
+        Err(failure) => return Err(failure),
+    };
+    let directory = match Directory::open_canonical_passage(&real, Beneath::detected()) {
+        Ok(directory) => directory,
+        Err(error) if error.means_changed() => return Ok(SnapshotNode::Absent),
+        Err(error) => return Err(error.at(path)),
+    };
+    let mode = directory.metadata().map_err(|error| error.at(path))?.identity.mode;
+    Ok(SnapshotNode::Directory { mode, hash: hash_directory_node(mode).as_str().to_owned() })
 }
 
 /// Reads the node at a clean path below a root without following any link; absent for what is missing or below
@@ -158,11 +175,12 @@ fn read_node_in(
         return Ok(SnapshotNode::of(&entry, None));
     }
     let mut buffer = vec![0; CHUNK];
-    let content = hash_content(root, directory, &entry, read::Links::Any, &mut buffer, control, |_| Ok(()))?;
+    let content = hash_content(root, directory, &entry, read::Links::Any, &mut buffer, control, None)?;
     Ok(SnapshotNode::of(&entry, Some(&content)))
 }
 
-/// Hashes the content of a walked file; `count` is told of every chunk.
+/// Hashes the content of a walked file. One that grows is refused at once, by the limit if it passes `allowance`; where
+/// none is given it is read to its end first.
 ///
 /// # Errors
 /// See the module.
@@ -173,22 +191,40 @@ pub fn hash_content(
     links: read::Links,
     buffer: &mut [u8],
     control: &Control<'_>,
-    count: impl Fn(u64) -> Result<()>,
+    allowance: Option<&Allowance>,
 ) -> Result<HexDigest> {
     let opened = read::open(root, directory, entry, links)?;
+    let (digest, end) = hash_opened(root, &opened, entry, buffer, control, allowance)?;
+    read::finish(&opened, entry, links, &end)?;
+    Ok(digest)
+}
+
+fn hash_opened(
+    root: Root<'_>,
+    opened: &read::Opened,
+    entry: &Entry,
+    buffer: &mut [u8],
+    control: &Control<'_>,
+    allowance: Option<&Allowance>,
+) -> Result<(HexDigest, End)> {
     let mut hasher = ContentHasher::default();
-    let bytes = read_to_end(&opened.file, buffer, |chunk| {
+    let mut reached = 0;
+    let end = read_to_end(&opened.file, buffer, |chunk| {
         control.checkpoint()?;
-        count(chunk.len() as u64)?;
+        reached += chunk.len() as u64;
+        if let Some(allowance) = allowance {
+            read::refuse_growth(root, opened, entry, reached, &[allowance])?;
+        }
         hasher.update(chunk);
+        control.advance(0, chunk.len() as u64);
         Ok(())
     })
     .map_err(|failure| read::stream_failure(root, root, entry, failure))?;
-    read::finish(root, &opened, entry, links, bytes)?;
-    Ok(hasher.finish())
+    Ok((hasher.finish(), end))
 }
 
 /// Hashes the content of the file at an absolute path, following links as opening does, but never waiting for a FIFO.
+/// Its size need not be what was read: that of a file in `/proc` is 0.
 ///
 /// # Errors
 /// The system's error; `file_checkpoint_unsupported_node` for what is no regular file.
@@ -216,5 +252,8 @@ fn read_snapshot_content(path: &Path, control: &Control<'_>) -> Result<Option<He
         times: metadata.times,
     };
     let root = Root { directory: &directory, path: parent };
-    hash_content(root, &directory, &entry, read::Links::Any, &mut vec![0; CHUNK], control, |_| Ok(())).map(Some)
+    let opened = read::open(root, &directory, &entry, read::Links::Any)?;
+    let (digest, end) = hash_opened(root, &opened, &entry, &mut vec![0; CHUNK], control, None)?;
+    read::unchanged(&opened, &entry, read::Links::Any, &end)?;
+    Ok(Some(digest))
 }

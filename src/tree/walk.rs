@@ -109,6 +109,12 @@ impl Entry {
         self.identity.mode & 0o777
     }
 
+    /// The text of a symlink.
+    #[must_use]
+    pub fn target(&self) -> Option<&[u8]> {
+        if let EntryKind::Symlink(target) = &self.kind { Some(target) } else { None }
+    }
+
     /// The size in bytes of a file, 0 for everything else.
     #[must_use]
     pub fn file_size(&self) -> u64 {
@@ -288,6 +294,7 @@ fn reopen(root: Root<'_>, expected: Identity, path: &[u8]) -> Result<Directory> 
     Ok(again)
 }
 
+/// A directory that was opened to be walked, with its names.
 fn open_level(
     root: Root<'_>,
     directory: Directory,
