@@ -34,4 +34,4 @@ pub mod stream;
 pub use beneath::Beneath;
 pub use directory::{Directory, File, Name, TypeHint};
 pub use identity::{Identity, Metadata, NodeType, Times};
-pub use operation::OperationError;
+pub use operation::{ListingEnd, OperationError};

@@ -15,6 +15,21 @@ pub struct OperationError {
     pub errno: Errno,
 }
 
+/// Why a listing ended before its last name.
+#[derive(Debug)]
+pub enum ListingEnd {
+    /// Whoever was given the names stopped it.
+    Stopped(Failure),
+    /// The system could not list any further.
+    Failed(OperationError),
+}
+
+impl From<OperationError> for ListingEnd {
+    fn from(error: OperationError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl OperationError {
     /// For use in `map_err`: names the operation of an `Errno`.
     pub fn named(operation: &'static str) -> impl Fn(Errno) -> Self {
@@ -42,6 +57,12 @@ impl OperationError {
     #[must_use]
     pub fn means_missing(self) -> bool {
         self.errno == Errno::NOENT
+    }
+
+    /// Whether something on the way was no directory.
+    #[must_use]
+    pub fn means_below_file(self) -> bool {
+        self.errno == Errno::NOTDIR
     }
 
     /// Whether the node was gone, or no longer what it was: a parent that is no directory any more, a link in its place.

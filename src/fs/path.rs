@@ -6,24 +6,11 @@
 //! through directory handles instead.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
-
-/// What a directory entry is, by its own metadata (a symlink is not followed).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A directory.
-    Directory,
-    /// A regular file.
-    File,
-    /// A symbolic link, whatever it points to.
-    Symlink,
-    /// A pipe, socket or device, or an entry that cannot be looked at: whoever asks must not take it for absent.
-    Other,
-}
+use super::absolute;
+use super::identity::NodeType;
+use crate::failure::NodeKind;
 
 /// A path in two parts: what exists, and what does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +33,7 @@ impl SplitPath {
     /// The nearest directory that exists: the existing part, or the directory of the file that it is.
     #[must_use]
     pub fn nearest_directory(&self) -> &Path {
-        if kind_of(&self.existing) == Some(EntryKind::Directory) {
+        if node_type_of(&self.existing) == Some(NodeType::Directory) {
             return &self.existing;
         }
         self.existing.parent().unwrap_or(&self.existing)
@@ -81,9 +68,9 @@ pub fn split_path(path: &Path) -> SplitPath {
     let resolved = lexical_path(path);
     let ancestors: Vec<&Path> = resolved.ancestors().collect();
     // If a path resolves, so does all above it: halving finds the place with few calls however long the path is.
-    let first = ancestors.partition_point(|ancestor| std::fs::canonicalize(ancestor).is_err());
+    let first = ancestors.partition_point(|ancestor| real_path(ancestor).is_none());
     for ancestor in &ancestors[first..] {
-        if let (Ok(existing), Ok(missing)) = (std::fs::canonicalize(ancestor), resolved.strip_prefix(ancestor)) {
+        if let (Some(existing), Ok(missing)) = (real_path(ancestor), resolved.strip_prefix(ancestor)) {
             let missing = missing.to_path_buf();
             return SplitPath { existing, missing };
         }
@@ -102,13 +89,13 @@ pub fn canonical_path(path: &Path) -> PathBuf {
 /// of what the link points to). Nothing where it is no directory or cannot be reached.
 #[must_use]
 pub fn real_directory(path: &Path) -> Option<PathBuf> {
-    real_path(path).filter(|real| kind_of(real) == Some(EntryKind::Directory))
+    real_path(path).filter(|real| node_type_of(real) == Some(NodeType::Directory))
 }
 
 /// What `path` leads to, with every symlink resolved as the system resolves it. Nothing where it cannot be reached.
 #[must_use]
 pub fn real_path(path: &Path) -> Option<PathBuf> {
-    std::fs::canonicalize(path).ok()
+    absolute::real_path(path, "realpath").ok()
 }
 
 /// Whether `target` is `root` or lies beneath it, component by component. Both are absolute and free of `..`.
@@ -124,38 +111,23 @@ pub fn relative_within(root: &Path, target: &Path) -> Option<PathBuf> {
     canonical_path(target).strip_prefix(canonical_path(root)).ok().map(Path::to_path_buf)
 }
 
-/// What is at `path`, without following a symlink there. Nothing where nothing is.
+/// What is at `path`, without following a symlink there. Nothing where nothing is; what cannot be looked at is special:
+/// whoever asks must not take it for absent.
 #[must_use]
-pub fn kind_of(path: &Path) -> Option<EntryKind> {
-    match rustix::fs::lstat(path) {
-        Ok(status) => Some(match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => EntryKind::Directory,
-            FileType::RegularFile => EntryKind::File,
-            FileType::Symlink => EntryKind::Symlink,
-            _ => EntryKind::Other,
-        }),
-        Err(Errno::NOENT | Errno::NOTDIR) => None,
-        Err(_) => Some(EntryKind::Other),
+pub fn node_type_of(path: &Path) -> Option<NodeType> {
+    match absolute::metadata(path, "lstat") {
+        Ok(metadata) => Some(metadata.node_type),
+        Err(failure) if failure.means_absent() => None,
+        Err(_) => Some(NodeType::Special(NodeKind::Unknown)),
     }
 }
 
-/// The content of a regular file of at most `limit` bytes.
-///
-/// Nothing where it is no regular file, is larger, or cannot be read: for the files of a Git boundary all of these mean
-/// the same, that there is no such file to go by. It follows no link in the last component and never waits for the
-/// writer of a pipe.
-#[must_use]
-pub fn read_small_file(path: &Path, limit: u64) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let descriptor = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let status = rustix::fs::fstat(&descriptor).ok()?;
-    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return None;
+/// Adds a name to a relative path of raw bytes.
+pub fn push_name(path: &mut Vec<u8>, name: &[u8]) {
+    if !path.is_empty() {
+        path.push(b'/');
     }
-    let mut content = Vec::new();
-    // One byte more than is allowed tells a file that is too large from one that just fits.
-    std::fs::File::from(descriptor).take(limit.saturating_add(1)).read_to_end(&mut content).ok()?;
-    (content.len() as u64 <= limit).then_some(content)
+    path.extend_from_slice(name);
 }
 
 /// A path made of raw bytes.
@@ -255,28 +227,15 @@ mod tests {
         create_dir(base.join("d")).unwrap();
         write(base.join("f"), "x").unwrap();
         symlink("d", base.join("l")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, base.join("p"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert_eq!(kind_of(&base.join("d")), Some(EntryKind::Directory));
-        assert_eq!(kind_of(&base.join("f")), Some(EntryKind::File));
-        assert_eq!(kind_of(&base.join("l")), Some(EntryKind::Symlink));
-        assert_eq!(kind_of(&base.join("p")), Some(EntryKind::Other));
-        assert_eq!(kind_of(&base.join("none")), None);
-        assert_eq!(kind_of(&base.join("f/below")), None);
-        assert_eq!(kind_of(&base.join("n".repeat(300))), Some(EntryKind::Other));
-    }
-
-    #[test]
-    fn small_files_only_are_read() {
-        let (_guard, base) = base();
-        write(base.join("f"), "12345").unwrap();
-        symlink("f", base.join("l")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, base.join("p"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert_eq!(read_small_file(&base.join("f"), 5).as_deref(), Some(b"12345".as_slice()));
-        assert_eq!(read_small_file(&base.join("f"), 4), None);
-        assert_eq!(read_small_file(&base.join("l"), 5), None);
-        assert_eq!(read_small_file(&base.join("p"), 5), None);
-        assert_eq!(read_small_file(&base, 5), None);
-        assert_eq!(read_small_file(&base.join("none"), 5), None);
+        rustix::fs::mknodat(rustix::fs::CWD, base.join("p"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+        assert_eq!(node_type_of(&base.join("d")), Some(NodeType::Directory));
+        assert_eq!(node_type_of(&base.join("f")), Some(NodeType::File));
+        assert_eq!(node_type_of(&base.join("l")), Some(NodeType::Symlink));
+        assert_eq!(node_type_of(&base.join("p")), Some(NodeType::Special(NodeKind::Fifo)));
+        assert_eq!(node_type_of(&base.join("none")), None);
+        assert_eq!(node_type_of(&base.join("f/below")), None);
+        assert_eq!(node_type_of(&base.join("n".repeat(300))), Some(NodeType::Special(NodeKind::Unknown)));
     }
 
     #[test]

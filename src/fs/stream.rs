@@ -5,8 +5,8 @@
 //! it was the last, and is given to the caller: what must be confirmed after the last byte needs no look of its own. Memory is one or two chunks. Functions fail with what the
 //! caller's `on_chunk` gives, or with the operation that failed, told apart by [`StreamFailure`].
 
-use super::directory::File;
-use super::identity::Metadata;
+use super::directory::{Directory, File};
+use super::identity::{Metadata, NodeType};
 use super::operation::OperationError;
 
 /// The chunk size where nobody looks between the chunks: large enough that the calls do not count, small enough that
@@ -136,12 +136,38 @@ fn end_at(file: &File, count: usize, wanted: usize, position: u64) -> Result<Opt
     Ok((count == 0 || after.identity.size == position).then_some(End { bytes: position, after }))
 }
 
+/// The content of a regular file of at most `limit` bytes in a directory.
+///
+/// Nothing where it is no regular file, which then is not even opened, is larger, or cannot be read: for files that are
+/// optional all of these mean the same, that there is none to go by. No link is followed, no writer of a pipe waited
+/// for.
+#[must_use]
+pub fn read_small_file(directory: &Directory, name: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let is_file = |metadata: Metadata| metadata.node_type == NodeType::File;
+    if !directory.metadata_of(name).is_ok_and(is_file) {
+        return None;
+    }
+    let file = directory.open_file(name).ok()?;
+    if !file.metadata().is_ok_and(is_file) {
+        return None;
+    }
+    let mut content = Vec::new();
+    let mut buffer = [0; 4096];
+    while content.len() <= limit {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(content),
+            count => content.extend_from_slice(&buffer[..count]),
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::fs::{Beneath, Directory};
+    use crate::fs::Beneath;
 
     struct Files {
         _guard: tempfile::TempDir,
@@ -206,12 +232,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn small_files_only_are_read() {
+        let files = Files::new(&[("f", "12345"), ("large", &"x".repeat(9000))]);
+        std::fs::create_dir(files.root.join("d")).unwrap();
+        std::os::unix::fs::symlink("f", files.root.join("l")).unwrap();
+        let bits = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, files.root.join("p"), rustix::fs::FileType::Fifo, bits, 0).unwrap();
+        let read = |name: &str, limit| read_small_file(&files.directory, name.as_bytes(), limit);
+        assert_eq!(read("f", 5).as_deref(), Some(b"12345".as_slice()));
+        assert_eq!(read("large", 9000).map(|content| content.len()), Some(9000));
+        for (name, limit) in [("f", 4), ("large", 8999), ("l", 5), ("p", 5), ("d", 5), ("none", 5)] {
+            assert_eq!(read(name, limit), None, "{name}");
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_whose_size_says_nothing_is_read_until_nothing_comes() {
         let directory = Directory::open_canonical(std::path::Path::new("/proc"), Beneath::detected()).unwrap();
         let mut bytes = 0;
-        let end = read_to_end(&directory.open_file(b"cpuinfo").unwrap(), &mut [0; 64 * 1024], |chunk| {
+        let end = read_to_end(&directory.open_file(b"cpuinfo").unwrap(), &mut [0; 4096], |chunk| {
             bytes += chunk.len() as u64;
             Ok::<_, ()>(())
         });

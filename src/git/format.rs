@@ -6,11 +6,11 @@
 //! and `git-config(1)`.
 
 /// The most bytes of a `HEAD` that are read.
-pub const HEAD_LIMIT: u64 = 4 * 1024;
+pub const HEAD_LIMIT: usize = 4 * 1024;
 /// The most bytes of a `.git` file, a `commondir` or a `gitdir` that are read; no path is longer.
-pub const POINTER_LIMIT: u64 = 8 * 1024;
+pub const POINTER_LIMIT: usize = 8 * 1024;
 /// The most bytes of a `config` that are read.
-pub const CONFIG_LIMIT: u64 = 4 * 1024 * 1024;
+pub const CONFIG_LIMIT: usize = 4 * 1024 * 1024;
 
 /// Whether this is the content of a `HEAD`: one line, `ref: refs/…` or 40 to 64 hex digits.
 #[must_use]

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::format::{
-    CONFIG_LIMIT, HEAD_LIMIT, POINTER_LIMIT, back_pointer, commondir_pointer, config_has_core, gitdir_pointer,
-    head_is_valid,
-};
+use super::format::{POINTER_LIMIT, back_pointer, commondir_pointer, gitdir_pointer};
+use super::structure::{self, PARTS};
+use crate::fs::directory::join_bytes;
 use crate::fs::path::{
-    EntryKind, at_or_within, canonical_path, kind_of, path_from_bytes, read_small_file, real_directory, real_path,
-    split_path,
+    at_or_within, canonical_path, node_type_of, path_from_bytes, real_directory, real_path, split_path,
 };
+use crate::fs::stream::read_small_file;
+use crate::fs::{Beneath, Directory, NodeType};
 
 /// Where a repository's parts are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -191,8 +191,8 @@ fn match_at(kind: WorkspaceRootKind, root: &Path, target: &Path) -> Option<Works
 
 fn boundary_at(directory: &Path) -> Option<GitResourceIdentityInspection> {
     let entry = directory.join(".git");
-    match kind_of(&entry) {
-        Some(EntryKind::Directory) if is_complete(&entry) => Some(GitResourceIdentityInspection::Resolved {
+    match node_type_of(&entry) {
+        Some(NodeType::Directory) if is_complete(&entry) => Some(GitResourceIdentityInspection::Resolved {
             identity: GitResourceIdentity {
                 repository_root: directory.to_path_buf(),
                 git_dir: entry.clone(),
@@ -200,8 +200,8 @@ fn boundary_at(directory: &Path) -> Option<GitResourceIdentityInspection> {
                 git_entry_path: entry,
             },
         }),
-        Some(EntryKind::File) => Some(linked_worktree(directory, entry)),
-        Some(EntryKind::Directory | EntryKind::Symlink | EntryKind::Other) => {
+        Some(NodeType::File) => Some(linked_worktree(directory, entry)),
+        Some(NodeType::Directory | NodeType::Symlink | NodeType::Special(_)) => {
             Some(GitResourceIdentityInspection::Invalid {
                 boundary_path: directory.to_path_buf(),
                 metadata_roots: vec![entry],
@@ -211,28 +211,29 @@ fn boundary_at(directory: &Path) -> Option<GitResourceIdentityInspection> {
     }
 }
 
-/// Rule 3: whether a directory is complete.
+/// Opens a directory whose path has no links any more.
+fn open(directory: &Path) -> Option<Directory> {
+    Directory::open_canonical_passage(directory, Beneath::detected()).ok()
+}
+
+/// Rule 3.
 fn is_complete(directory: &Path) -> bool {
-    has_valid_head(directory)
-        && read_small_file(&directory.join("config"), CONFIG_LIMIT).is_some_and(|content| config_has_core(&content))
-        && ["objects", "refs"].iter().all(|name| kind_of(&directory.join(name)) == Some(EntryKind::Directory))
+    open(directory).is_some_and(|directory| structure::is_complete(&directory))
 }
 
 fn has_valid_head(directory: &Path) -> bool {
-    read_small_file(&directory.join("HEAD"), HEAD_LIMIT).is_some_and(|content| head_is_valid(&content))
+    open(directory).is_some_and(|directory| structure::has_valid_head(&directory))
 }
 
 /// Rule 4.
 fn linked_worktree(directory: &Path, entry: PathBuf) -> GitResourceIdentityInspection {
-    let git_dir = follow(&entry, directory, gitdir_pointer).and_then(|path| real_directory(&path));
-    let common_dir = git_dir.as_deref().and_then(|git_dir| {
-        follow(&git_dir.join("commondir"), git_dir, commondir_pointer).and_then(|path| real_directory(&path))
-    });
+    let git_dir = follow(directory, ".git", gitdir_pointer).and_then(|path| real_directory(&path));
+    let common_dir = git_dir
+        .as_deref()
+        .and_then(|git_dir| follow(git_dir, "commondir", commondir_pointer).and_then(|path| real_directory(&path)));
     if let (Some(git_dir), Some(common_dir)) = (&git_dir, &common_dir) {
         let leads_back = || {
-            follow(&git_dir.join("gitdir"), git_dir, back_pointer)
-                .and_then(|path| real_path(&path))
-                .is_some_and(|path| path == entry)
+            follow(git_dir, "gitdir", back_pointer).and_then(|path| real_path(&path)).is_some_and(|path| path == entry)
         };
         if has_valid_head(git_dir)
             && git_dir.parent() == Some(&common_dir.join("worktrees"))
@@ -258,16 +259,16 @@ fn linked_worktree(directory: &Path, entry: PathBuf) -> GitResourceIdentityInspe
     GitResourceIdentityInspection::Invalid { boundary_path: directory.to_path_buf(), metadata_roots }
 }
 
-/// The path that a pointer file holds, a relative one taken from `base`.
-fn follow(file: &Path, base: &Path, pointer: fn(&[u8]) -> Option<&[u8]>) -> Option<PathBuf> {
-    let content = read_small_file(file, POINTER_LIMIT)?;
-    pointer(&content).map(|path| base.join(path_from_bytes(path)))
+/// The path that a pointer file in a directory holds, a relative one taken from there.
+fn follow(directory: &Path, name: &str, pointer: fn(&[u8]) -> Option<&[u8]>) -> Option<PathBuf> {
+    let content = read_small_file(&open(directory)?, name.as_bytes(), POINTER_LIMIT)?;
+    pointer(&content).map(|path| directory.join(path_from_bytes(path)))
 }
 
 /// Rule 5.
 fn bare_repository(directory: &Path) -> Option<GitResourceIdentityInspection> {
-    let marks = ["HEAD", "config", "objects", "refs"];
-    if marks.iter().filter(|name| kind_of(&directory.join(name)).is_some()).count() < 2 {
+    let exists = |name: &&[u8]| node_type_of(&join_bytes(directory, name)).is_some();
+    if PARTS.iter().filter(|name| exists(name)).count() < 2 {
         return None;
     }
     let path = directory.to_path_buf();

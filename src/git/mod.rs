@@ -30,6 +30,7 @@
 pub mod discover;
 pub mod format;
 pub mod identity;
+mod structure;
 
 pub use identity::{
     GitResourceIdentity, GitResourceIdentityInspection, WorkspaceRootKind, WorkspaceRootMatch, containing_root,

@@ -3,6 +3,7 @@
 //! Fails with the first refusal in path order; with `contained_execution_source_is_protected` for a source that is
 //! Git's own data.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +12,10 @@ use serde::{Serialize, Serializer};
 use super::rules::{Boundaries, MirrorRules, Quotas};
 use super::{MirrorRequest, relative_to};
 use crate::failure::{ContainedCode, Failure, Result};
+use crate::fs::path::{canonical_path, lexical_path};
 use crate::fs::{Beneath, Directory, Metadata, NodeType, OperationError, TypeHint};
-use crate::git::discover::discover;
-use crate::tree::control::Control;
+use crate::git::discover::{MetadataRoots, discover};
+use crate::tree::control::{Control, ProgressPhase};
 use crate::tree::read::hard_linked;
 use crate::tree::walk::{Entry, EntryKind, Root, walk};
 
@@ -79,22 +81,29 @@ pub fn plan(
 ) -> Result<Plan> {
     let protected: std::collections::HashSet<Vec<u8>> =
         protected_roots.iter().filter_map(|root| relative_to(source.path, root)).collect();
-    let metadata = discover(source.directory, source.path, &|path| protected.contains(path), &|| control.checkpoint())?;
-    if metadata.root_is_repository {
-        return Err(Failure::contained(ContainedCode::SourceIsProtected));
-    }
-    let boundaries = Boundaries { protected, metadata };
+    let mut boundaries = Boundaries { protected, metadata: MetadataRoots::default() };
     let quotas = Quotas::from(request.limits);
-    let mut rules = MirrorRules::new(&boundaries, request.links, quotas);
-    let mut entries = Vec::new();
-    walk(source, &mut rules, control, &mut |entry| {
-        entries.push(entry);
-        control.advance(1, 0);
-        Ok(())
-    })?;
-    rules.finish()?;
-    let (mut skipped, linked) = (std::mem::take(&mut rules.skipped), std::mem::take(&mut rules.linked));
-    drop(rules);
+    // Most trees hold nothing of Git's but a `.git` directory, and looking for it first would list every directory once
+    // more. So the first walk goes without, and counts if no directory gave a reason to look.
+    let suspicion = Cell::new(false);
+    let rules = MirrorRules::without_metadata(&boundaries, request.links, quotas, &suspicion);
+    let walked = match walk_source(source, rules, &|| suspicion.get(), control) {
+        Ok(walked) if !suspicion.get() => walked,
+        Err(failure @ (Failure::Aborted | Failure::Hook(_))) => return Err(failure),
+        // A refusal may be one of something that is Git's, or that comes after something that is to be refused first.
+        Ok(_) | Err(_) => {
+            control.begin(ProgressPhase::Snapshot, None);
+            let given = lexical_path(&request.source_root);
+            let skip = |path: &[u8]| boundaries.protected.contains(path);
+            let metadata = discover(source.directory, &[source.path, &given], &skip, &|| control.checkpoint())?;
+            if metadata.root_is_repository {
+                return Err(Failure::contained(ContainedCode::SourceIsProtected));
+            }
+            boundaries.metadata = metadata;
+            walk_source(source, MirrorRules::new(&boundaries, request.links, quotas), &|| false, control)?
+        }
+    };
+    let Walked { entries, mut skipped, linked } = walked;
     refuse_protected_nodes(&linked, protected_roots, control)?;
     skipped.sort_by(|left, right| left.path.cmp(&right.path));
     let count = |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|entry| wanted(&entry.kind)).count() as u64;
@@ -108,6 +117,33 @@ pub fn plan(
         boundaries,
         quotas,
     })
+}
+
+/// What a walk of the source met.
+struct Walked {
+    entries: Vec<Entry>,
+    skipped: Vec<Skipped>,
+    linked: Vec<(Vec<u8>, Metadata)>,
+}
+
+/// Walks the source by these rules. What it gives is of no use if it was given up.
+fn walk_source(
+    source: Root<'_>,
+    mut rules: MirrorRules<'_>,
+    given_up: &dyn Fn() -> bool,
+    control: &Control<'_>,
+) -> Result<Walked> {
+    let mut entries = Vec::new();
+    walk(source, &mut rules, control, &mut |entry| {
+        if given_up() {
+            return Err(Failure::Internal("a walk that was given up was taken for a whole one".to_owned()));
+        }
+        entries.push(entry);
+        control.advance(1, 0);
+        Ok(())
+    })?;
+    rules.finish()?;
+    Ok(Walked { entries, skipped: rules.skipped, linked: rules.linked })
 }
 
 /// Refuses a file with several names if one of them is in a protected root. The protected roots are walked only if
@@ -150,6 +186,8 @@ fn visit_files(root: &Path, check: &mut dyn FnMut(&Metadata), control: &Control<
     let metadata = match found {
         Ok(metadata) => metadata,
         Err(error) if error.means_missing() => return Ok(()),
+        // Below a file nothing can be. Where it is a link that is in the way now, the path is no longer the real one.
+        Err(error) if error.means_below_file() && canonical_path(root) == *root => return Ok(()),
         Err(error) => return Err(error.at(root)),
     };
     if metadata.node_type != NodeType::Directory {

@@ -10,14 +10,15 @@
 //! 5. Limits: entries, bytes of the source; bytes of the copy only after all else, since the reference counts those when
 //!    it writes.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::MirrorLimits;
 use super::plan::{SkipRule, Skipped};
 use crate::failure::{Failure, LinkRule, Result};
 use crate::fs::resolve::{Unresolved, resolve_beneath};
-use crate::fs::{Directory, Metadata};
-use crate::git::discover::MetadataRoots;
+use crate::fs::{Directory, Metadata, TypeHint};
+use crate::git::discover::{Marks, MetadataRoots};
 use crate::tree::quota::Quota;
 use crate::tree::read::{Links, hard_linked};
 use crate::tree::walk::{Entry, EntryKind, Judgement, WalkRules};
@@ -96,6 +97,10 @@ pub(super) struct MirrorRules<'a> {
     workspace_bytes: u64,
     /// The first entry at which the copy would be too large.
     workspace_refusal: Option<Failure>,
+    /// Where it is told that something may be Git's data that the boundaries do not know of yet.
+    suspicion: Option<&'a Cell<bool>>,
+    /// What the names say of the directory that is being listed, and whether it is the root.
+    marks: (Marks, bool),
     /// What was left out.
     pub(super) skipped: Vec<Skipped>,
     /// Files with several names: where, and which node.
@@ -112,9 +117,22 @@ impl<'a> MirrorRules<'a> {
             bytes: 0,
             workspace_bytes: 0,
             workspace_refusal: None,
+            suspicion: None,
+            marks: (Marks::default(), false),
             skipped: Vec::new(),
             linked: Vec::new(),
         }
+    }
+
+    /// The same for boundaries in which Git's data was not looked for: `suspicion` becomes true at the first directory
+    /// by which some may be found.
+    pub(super) fn without_metadata(
+        boundaries: &'a Boundaries,
+        links: Links,
+        quotas: Quotas,
+        suspicion: &'a Cell<bool>,
+    ) -> Self {
+        Self { suspicion: Some(suspicion), ..Self::new(boundaries, links, quotas) }
     }
 
     /// What is only known at the end of a walk.
@@ -193,6 +211,19 @@ impl WalkRules for MirrorRules<'_> {
 
     fn room_left(&self) -> usize {
         usize::try_from(self.quotas.nodes.limit.saturating_sub(self.nodes)).unwrap_or(usize::MAX)
+    }
+
+    fn begin_listing(&mut self, directory: &[u8]) {
+        self.marks = (Marks::default(), directory.is_empty());
+    }
+
+    fn see_name(&mut self, name: &[u8], hint: TypeHint) {
+        let Some(suspicion) = self.suspicion else { return };
+        let (marks, is_root) = &mut self.marks;
+        marks.see(name, hint);
+        if marks.call_for_discovery(*is_root) {
+            suspicion.set(true);
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use super::control::Control;
 use crate::failure::{CheckpointCode, ContainedCode, Facts, Failure, Result};
-use crate::fs::{Directory, Identity, Metadata, Name, NodeType, OperationError, Times, TypeHint};
+use crate::fs::path::push_name;
+use crate::fs::{Directory, Identity, ListingEnd, Metadata, Name, NodeType, OperationError, Times, TypeHint};
 
 /// What the rules say of a name or a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,7 +228,7 @@ pub fn walk(
             Next::Look(name, hint) => {
                 control.checkpoint()?;
                 let length = path.len();
-                push(&mut path, &name);
+                push_name(&mut path, &name);
                 let parent = level.entry;
                 let known = match (rules.judge_location(&path)?, hint) {
                     (Judgement::Skip, _) => {
@@ -257,7 +258,7 @@ pub fn walk(
             Next::Enter(name, identity, entry) => {
                 control.checkpoint()?;
                 let length = path.len();
-                push(&mut path, &name);
+                push_name(&mut path, &name);
                 if !rules.enters(&path) {
                     path.truncate(length);
                     continue;
@@ -345,7 +346,7 @@ fn list_names(
         .list(|name, hint| {
             read = read.wrapping_add(1);
             if read.is_multiple_of(NAMES_BETWEEN_CHECKS) {
-                control.checkpoint().map_err(Stop::Failed)?;
+                control.checkpoint().map_err(ListingEnd::Stopped)?;
             }
             rules.see_name(name, hint);
             if after.is_some_and(|after| name <= after) || bound.as_deref().is_some_and(|bound| name > bound) {
@@ -360,24 +361,13 @@ fn list_names(
             }
             Ok(())
         })
-        .map_err(|stop| match stop {
-            Stop::Failed(failure) => failure,
-            Stop::Listing(error) => root.failure(error, path),
+        .map_err(|end| match end {
+            ListingEnd::Stopped(failure) => failure,
+            ListingEnd::Failed(error) => root.failure(error, path),
         })?;
     confirm()?;
     names.sort_unstable_by(|(left, _), (right, _)| right.cmp(left));
     Ok((names, bound))
-}
-
-enum Stop {
-    Failed(Failure),
-    Listing(OperationError),
-}
-
-impl From<OperationError> for Stop {
-    fn from(error: OperationError) -> Self {
-        Self::Listing(error)
-    }
 }
 
 /// Looks at one name. Nothing where the rules leave it out.
@@ -419,13 +409,6 @@ fn look(
         }
     };
     Ok(Some(Entry { path: path.into(), parent, kind, identity: metadata.identity, times: metadata.times }))
-}
-
-fn push(path: &mut Vec<u8>, name: &[u8]) {
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
 }
 
 #[cfg(test)]
