@@ -160,6 +160,13 @@ describe('hardlink-deps', () => {
     }
   })
 
+  it('is copied where a protected root lies below a file, and so is not there', async () => {
+    const workspace = await workspaceWith(file('a'), hardlink('b', 'a'))
+    const controlPlaneRoots = [path.join(workspace.outside, 'o.txt', 'below')]
+    const options = workspace.options({ hardlinks: 'copy', controlPlaneRoots })
+    await accepted(workspace, (mirrorRoot) => expect(pathsOf(mirrorRoot)).toEqual(['a', 'b']), options)
+  })
+
   it('is refused where a protected root cannot be read, as an ordinary user', async () => {
     const workspace = await workspaceWith(file('a'), hardlink('b', 'a'), directory('.control', '0000'))
     const controlPlaneRoots = [path.join(workspace.source, '.control')]

@@ -16,7 +16,7 @@ import {
   isContainedExecutionFailureCode,
   type ContainedExecutionFailureCode,
 } from '../index.mjs'
-import { thrownBy } from './support/refusal'
+import { refusal, thrownBy } from './support/refusal'
 
 const codes =
   `boundary_failed, capability_invalid, capability_mismatch, cleanup_unconfirmed, container_cleanup_unconfirmed,
@@ -237,6 +237,25 @@ describe('FileCheckpointDiagnosticError', () => {
     const error = thrownBy(() => Reflect.construct(FileCheckpointDiagnosticError, values))
     expect(error).toBeInstanceOf(TypeError)
     expect(error.code).toBe('ERR_INVALID_ARG_TYPE')
+  })
+})
+
+describe('a fault between the two halves of the package', () => {
+  it('has a code of its own, and JSON is not read through what a program put in its place', async () => {
+    const { parse, stringify } = JSON
+    const arrays = Array.prototype as { toJSON?: unknown }
+    try {
+      Object.assign(JSON, { parse: () => 'not what was written', stringify: () => 'nothing' })
+      expect(sallyport.inspectGitResourceIdentity('/').status).toBe('absent')
+      expect(sallyport.computeTreeHash([])).toHaveLength(64)
+      Object.assign(JSON, { parse, stringify })
+      arrays.toJSON = () => 'an array'
+      expect(thrownBy(() => sallyport.computeTreeHash([]))).toMatchObject({ code: 'ERR_INTERNAL' })
+      expect(await refusal(sallyport.readObservedChanges('/', '/', ['a']))).toMatchObject({ code: 'ERR_INTERNAL' })
+    } finally {
+      Object.assign(JSON, { parse, stringify })
+      delete arrays.toJSON
+    }
   })
 })
 

@@ -218,6 +218,25 @@ describe('buildFileTreeIndex', () => {
   })
 })
 
+describe('a limit', () => {
+  it('that is enough changes nothing, however many links are left out', async () => {
+    const workspace = await workspaceWith(directory('excluded'))
+    const names = Array.from({ length: 20_000 }, (_, index) => sha256(`${index}`))
+    names.forEach((name, index) => {
+      const absolute = path.join(workspace.source, name)
+      if (index % 1000 === 0) fs.writeFileSync(absolute, name)
+      else fs.symlinkSync('excluded', absolute)
+    })
+    const excludedRoots = [path.join(workspace.source, 'excluded')]
+    const whole = await indexOf(workspace, { excludedRoots })
+    expect(whole.fileCount).toBe(20)
+    const quotas = { maxFiles: 20, maxSourceBytes: 1_000_000, prepareTimeoutMs: 60_000 }
+    expect(await indexOf(workspace, { excludedRoots, quotas })).toEqual(whole)
+    const tight = await refusal(indexOf(workspace, { excludedRoots, quotas: { ...quotas, maxFiles: 19 } }))
+    expect(tight).toMatchObject({ relativePath: whole.entries.at(-1)?.relativePath, value: 20 })
+  })
+})
+
 describe('names that are not UTF-8', () => {
   const names = [Buffer.from([0x61, 0xff]), Buffer.from([0x61, 0xfe]), Buffer.from('b')]
 
@@ -338,6 +357,30 @@ describe('readSnapshotNode', () => {
     expect(await readSnapshotNode(path.join(workspace.source, 'f/below'))).toEqual({ kind: 'absent' })
   })
 
+  it.each([
+    ['d/', 'd'],
+    ['d/.', 'd'],
+    ['d/..', '.'],
+    ['l/..', 'd'],
+    ['l/', 'd/e'],
+    ['f/', null],
+    ['f/.', null],
+    ['f/..', null],
+    ['none/', null],
+    ['none/..', null],
+    ['dangling/', null],
+    ['loop/..', 'ELOOP'],
+  ])('gives for %s what the system finds there', async (spelling, found) => {
+    const workspace = await workspaceWith(
+      ...[file('f'), directory('d', '0750'), directory('d/e', '0711'), symlink('l', 'd/e')],
+      ...[symlink('dangling', 'no/where'), symlink('loop', 'loop')],
+    )
+    const node = readSnapshotNode(`${workspace.source}/${spelling}`)
+    if (found === 'ELOOP') expect((await refusal(node)).code).toBe('ELOOP')
+    else if (found === null) expect(await node).toEqual({ kind: 'absent' })
+    else expect(await node).toMatchObject({ mode: fs.lstatSync(path.join(workspace.source, found)).mode })
+  })
+
   it('refuses a special node', async () => {
     const workspace = await workspaceWith(fifo('p'))
     const error = await refusal(readSnapshotNode(path.join(workspace.source, 'p')))
@@ -350,6 +393,10 @@ describe('single nodes and paths', () => {
     const workspace = await workspaceWith(file('f', 'content'))
     expect(await hashFileContent(path.join(workspace.source, 'f'))).toBe(sha256('content'))
     expect(await refusal(hashFileContent(path.join(workspace.source, 'g')))).toMatchObject({ code: 'ENOENT' })
+  })
+
+  it.runIf(process.platform === 'linux')('hashes a file whose size says nothing', async () => {
+    expect(await hashFileContent('/proc/filesystems')).toBe(sha256(fs.readFileSync('/proc/filesystems')))
   })
 
   it('compares nodes by kind, mode, size, target and hash', () => {

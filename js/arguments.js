@@ -88,6 +88,16 @@ function requirePath(value, name) {
 }
 
 /**
+ * A path made absolute, a relative one from the working directory.
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {string}
+ */
+function resolvePath(value, name) {
+  return path.resolve(requirePath(value, name))
+}
+
+/**
  * Text that can stand for a path relative to some root; it may be empty, which is what `path.relative` calls the root.
  * @param {unknown} value
  * @param {string} name
@@ -258,4 +268,5 @@ module.exports = {
   requireString,
   requireStrings,
   requireWholeNumber,
+  resolvePath,
 }

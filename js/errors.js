@@ -5,6 +5,7 @@
 // "Errors, in general". A code that is not in the table is a TypeError (ERR_INVALID_ARG_VALUE), never a class of its own.
 
 const binding = require('./binding')
+const { fromJson } = require('./json')
 const { invalidValue, optional, requireBoolean, requireObject, requireOneOf, requireString } = require('./arguments')
 
 /**
@@ -45,7 +46,7 @@ const { invalidValue, optional, requireBoolean, requireObject, requireOneOf, req
  */
 
 /** @type {{ codes: FailureTableRow[], approvalFallbackReasons: string[], checkpointCodes: string[] }} */
-const failureTable = JSON.parse(binding.failureTable())
+const failureTable = fromJson(binding.failureTable())
 
 /** @type {ReadonlyMap<string, FailureTableRow>} */
 const rows = new Map(failureTable.codes.map((row) => [row.code, row]))

@@ -4,10 +4,9 @@
 // working directory. Fails with TypeErrors on arguments and with nothing else: what cannot be told is an answer of the
 // status `invalid`. Source of the rules: contract/mirror.md, "Git boundary"; they are written out in src/git/mod.rs.
 
-const path = require('node:path')
-
 const binding = require('./binding')
-const { optional, requirePath } = require('./arguments')
+const { optional, resolvePath } = require('./arguments')
+const { fromJson } = require('./json')
 
 /**
  * @typedef {import('../index.js').GitResourceIdentity} GitResourceIdentity
@@ -15,20 +14,11 @@ const { optional, requirePath } = require('./arguments')
  */
 
 /**
- * @param {unknown} value
- * @param {string} name
- * @returns {string}
- */
-function toAbsolute(value, name) {
-  return path.resolve(requirePath(value, name))
-}
-
-/**
  * @param {string} targetPath
  * @returns {GitResourceIdentityInspection}
  */
 function inspectGitResourceIdentity(targetPath) {
-  return JSON.parse(binding.inspectGitResourceIdentity(toAbsolute(targetPath, 'targetPath')))
+  return fromJson(binding.inspectGitResourceIdentity(resolvePath(targetPath, 'targetPath')))
 }
 
 /**
@@ -46,7 +36,7 @@ function resolveGitResourceIdentity(targetPath) {
  * @returns {boolean}
  */
 function sameGitResourceIdentity(leftPath, rightPath) {
-  return binding.sameGitResourceIdentity(toAbsolute(leftPath, 'leftPath'), toAbsolute(rightPath, 'rightPath'))
+  return binding.sameGitResourceIdentity(resolvePath(leftPath, 'leftPath'), resolvePath(rightPath, 'rightPath'))
 }
 
 /**
@@ -56,8 +46,8 @@ function sameGitResourceIdentity(leftPath, rightPath) {
  */
 function isGitMetadataPath(targetPath, repositoryPath) {
   return binding.isGitMetadataPath(
-    toAbsolute(targetPath, 'targetPath'),
-    optional(repositoryPath, 'repositoryPath', toAbsolute),
+    resolvePath(targetPath, 'targetPath'),
+    optional(repositoryPath, 'repositoryPath', resolvePath),
   )
 }
 
@@ -66,7 +56,7 @@ function isGitMetadataPath(targetPath, repositoryPath) {
  * @returns {string | null}
  */
 function containingGitRoot(targetPath) {
-  return binding.containingGitRoot(toAbsolute(targetPath, 'targetPath'))
+  return binding.containingGitRoot(resolvePath(targetPath, 'targetPath'))
 }
 
 module.exports = {

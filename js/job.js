@@ -10,7 +10,7 @@ const { AsyncResource } = require('node:async_hooks')
 
 const binding = require('./binding')
 const { fromRecord, internalError } = require('./errors')
-const { toJson } = require('./json')
+const { fromJson, toJson } = require('./json')
 
 /**
  * @typedef {import('../index.js').MirrorProgress} MirrorProgress
@@ -163,7 +163,7 @@ function runJob(kind, request, { signal, onProgress, onOutput, onStart, hooks = 
     /** @param {string} text */
     const notify = (text) => {
       /** @type {JobEvent} */
-      const event = JSON.parse(text)
+      const event = fromJson(text)
       switch (event.type) {
         case 'progress':
           report(event.progress)

@@ -26,6 +26,7 @@ const {
 } = require('./arguments')
 const { ContainedExecutionCleanupUnconfirmedError, ContainedExecutionFailureError, internalError } = require('./errors')
 const { runJob } = require('./job')
+const { fromJson } = require('./json')
 
 /**
  * @typedef {import('../index.js').ContainedExecutionMirrorHandle} ContainedExecutionMirrorHandle
@@ -430,7 +431,7 @@ function describeContainedExecutionMirror(handle) {
   if (typeof handle !== 'object' || handle === null) throw invalidType('handle', 'of type object', handle)
   const lease = leaseOf(handle)
   if (lease === undefined) throw new ContainedExecutionFailureError('contained_execution_invalid_mirror_lease')
-  return JSON.parse(lease.report())
+  return fromJson(lease.report())
 }
 
 /**

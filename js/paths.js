@@ -7,25 +7,17 @@
 const path = require('node:path')
 
 const binding = require('./binding')
-const { optional, requirePath, requirePaths, requireRelativePath } = require('./arguments')
+const { optional, requirePaths, requireRelativePath, resolvePath } = require('./arguments')
+const { fromJson } = require('./json')
 
 /** @typedef {import('../index.js').WorkspaceRootMatch} WorkspaceRootMatch */
-
-/**
- * @param {unknown} value
- * @param {string} name
- * @returns {string}
- */
-function toAbsolute(value, name) {
-  return path.resolve(requirePath(value, name))
-}
 
 /**
  * @param {string} targetPath
  * @returns {string}
  */
 function canonicalPath(targetPath) {
-  return binding.canonicalPath(toAbsolute(targetPath, 'targetPath'))
+  return binding.canonicalPath(resolvePath(targetPath, 'targetPath'))
 }
 
 /**
@@ -42,7 +34,7 @@ function isPathOutsideRoot(relativePath) {
  * @returns {boolean}
  */
 function pathWithinRoot(root, targetPath) {
-  return binding.pathWithinRoot(toAbsolute(root, 'root'), toAbsolute(targetPath, 'targetPath'))
+  return binding.pathWithinRoot(resolvePath(root, 'root'), resolvePath(targetPath, 'targetPath'))
 }
 
 /**
@@ -51,7 +43,7 @@ function pathWithinRoot(root, targetPath) {
  * @returns {string | null} empty for the root itself, null outside it
  */
 function relativeWithinRepo(repoRoot, targetPath) {
-  return binding.relativeWithinRepo(toAbsolute(repoRoot, 'repoRoot'), toAbsolute(targetPath, 'targetPath'))
+  return binding.relativeWithinRepo(resolvePath(repoRoot, 'repoRoot'), resolvePath(targetPath, 'targetPath'))
 }
 
 /**
@@ -62,11 +54,11 @@ function relativeWithinRepo(repoRoot, targetPath) {
  */
 function resolveWorkspaceRootMatch(repoRoot, trustedRoots, targetPath) {
   const match = binding.resolveWorkspaceRootMatch(
-    toAbsolute(repoRoot, 'repoRoot'),
+    resolvePath(repoRoot, 'repoRoot'),
     optional(trustedRoots, 'trustedRoots', requirePaths)?.map((root) => path.resolve(root)),
-    toAbsolute(targetPath, 'targetPath'),
+    resolvePath(targetPath, 'targetPath'),
   )
-  return match === null ? null : JSON.parse(match)
+  return match === null ? null : fromJson(match)
 }
 
 module.exports = {

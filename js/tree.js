@@ -24,10 +24,11 @@ const {
   requireString,
   requireStrings,
   requireWholeNumber,
+  resolvePath,
 } = require('./arguments')
 const { fromRecord } = require('./errors')
 const { runJob } = require('./job')
-const { toJson } = require('./json')
+const { fromJson, toJson } = require('./json')
 
 /**
  * @typedef {import('../index.js').FileTreeBuildOptions} FileTreeBuildOptions
@@ -165,7 +166,7 @@ async function buildFileTreeIndex(options) {
   const onProgress = optional(given.onProgress, 'options.onProgress', requireFunction)
   const excludedRoots = optional(given.excludedRoots, 'options.excludedRoots', requirePaths) ?? []
   const request = {
-    resourceRoot: path.resolve(requirePath(given.resourceRoot, 'options.resourceRoot')),
+    resourceRoot: resolvePath(given.resourceRoot, 'options.resourceRoot'),
     excludedRoots: excludedRoots.map((root) => path.resolve(root)),
     quotas: optional(given.quotas, 'options.quotas', readQuotas) ?? null,
     deadlineMs: readDeadline(given.deadlineMs),
@@ -184,7 +185,7 @@ async function buildFileTreeIndex(options) {
 function diffFileTreeIndices(baseline, observed) {
   const left = entriesToJson(requireObject(baseline, 'baseline').entries, 'baseline.entries')
   const right = entriesToJson(requireObject(observed, 'observed').entries, 'observed.entries')
-  return decodeRawPaths(JSON.parse(binding.diffFileTreeIndices(left, right)))
+  return decodeRawPaths(fromJson(binding.diffFileTreeIndices(left, right)))
 }
 
 /**
@@ -195,8 +196,8 @@ function diffFileTreeIndices(baseline, observed) {
  */
 async function readObservedChanges(baselineRoot, executionRoot, relativePaths) {
   const { value } = await runJob('observed', {
-    baselineRoot: path.resolve(requirePath(baselineRoot, 'baselineRoot')),
-    executionRoot: path.resolve(requirePath(executionRoot, 'executionRoot')),
+    baselineRoot: resolvePath(baselineRoot, 'baselineRoot'),
+    executionRoot: resolvePath(executionRoot, 'executionRoot'),
     relativePaths: requireStrings(relativePaths, 'relativePaths'),
   })
   return decodeRawPaths(value)
@@ -285,7 +286,7 @@ function compareRelativePathsBytewise(left, right) {
  */
 function validateRelativePath(relativePath) {
   const failure = binding.validateRelativePath(requireString(relativePath, 'relativePath'))
-  if (failure !== null) throw fromRecord(JSON.parse(failure))
+  if (failure !== null) throw fromRecord(fromJson(failure))
 }
 
 /**
@@ -294,8 +295,8 @@ function validateRelativePath(relativePath) {
  * @returns {string}
  */
 function joinRelativePath(root, relativePath) {
-  const absoluteRoot = path.resolve(requirePath(root, 'root'))
-  const outcome = JSON.parse(binding.joinRelativePath(absoluteRoot, requireString(relativePath, 'relativePath')))
+  const absoluteRoot = resolvePath(root, 'root')
+  const outcome = fromJson(binding.joinRelativePath(absoluteRoot, requireString(relativePath, 'relativePath')))
   if (outcome.failure !== undefined) throw fromRecord(outcome.failure)
   return outcome.value
 }
@@ -326,7 +327,7 @@ function isExcludedTreePath(relativePath, excludedRoots, resourceRoot) {
   return binding.isExcludedTreePath(
     requireRelativePath(relativePath, 'relativePath'),
     requirePaths(excludedRoots, 'excludedRoots').map((root) => path.resolve(root)),
-    path.resolve(requirePath(resourceRoot, 'resourceRoot')),
+    resolvePath(resourceRoot, 'resourceRoot'),
   )
 }
 

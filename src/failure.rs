@@ -282,8 +282,8 @@ pub struct SystemFailure {
     pub errno: i32,
     /// The operation, by the name Node uses for it (`open`, `lstat`, `mkdir`, …).
     pub syscall: &'static str,
-    /// The path that the operation was for.
-    pub path: PathBuf,
+    /// The path that the operation was for, where it was for one.
+    pub path: Option<PathBuf>,
     /// The same relative to the source root, where there is one.
     pub relative_path: Option<Vec<u8>>,
 }
@@ -331,7 +331,7 @@ pub enum Failure {
         facts: Facts,
     },
     /// A system error in Node's form: `code`, `errno`, `syscall`, `path`.
-    #[error("{}, {} '{}'", errno_text(.0.errno), .0.syscall, .0.path.display())]
+    #[error("{}, {}{}", errno_text(.0.errno), .0.syscall, quoted(.0.path.as_deref()))]
     System(SystemFailure),
     /// The caller's signal was aborted; JavaScript rejects with its reason.
     #[error("the work was aborted by the caller")]
@@ -379,7 +379,13 @@ impl Failure {
     /// A system error.
     #[must_use]
     pub fn system(errno: i32, syscall: &'static str, path: impl AsRef<Path>) -> Self {
-        Self::System(SystemFailure { errno, syscall, path: path.as_ref().to_path_buf(), relative_path: None })
+        Self::System(SystemFailure { errno, syscall, path: Some(path.as_ref().to_path_buf()), relative_path: None })
+    }
+
+    /// A system error that is about no path.
+    #[must_use]
+    pub fn system_without_path(errno: i32, syscall: &'static str) -> Self {
+        Self::System(SystemFailure { errno, syscall, path: None, relative_path: None })
     }
 
     /// Whether it is the system's word that nothing is at a path: `ENOENT` or `ENOTDIR`.
@@ -474,7 +480,7 @@ impl From<&Failure> for FailureRecord {
                 code: Some(errno_name(system.errno)),
                 errno: Some(-system.errno),
                 syscall: Some(system.syscall),
-                path: Some(system.path.to_string_lossy().into_owned()),
+                path: system.path.as_ref().map(|path| path.to_string_lossy().into_owned()),
                 relative_path: system.relative_path.as_deref().map(lossy),
                 ..Self::default()
             },
@@ -506,6 +512,10 @@ impl FailureRecord {
     }
 }
 
+fn quoted(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| format!(" '{}'", path.display()))
+}
+
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -518,8 +528,8 @@ macro_rules! errno_names {
     };
 }
 
-// The numbers and names of Linux's generic errno table (asm-generic/errno-base.h, errno.h) with libuv's words, for the
-// errors that file system calls document. On other systems only the names that share a number are right; nothing but
+// The numbers and names of Linux's generic errno table (asm-generic/errno-base.h, errno.h) with libuv's words, and
+// the C library's where libuv has none, for the errors that file system calls give. On other systems only the names that share a number are right; nothing but
 // Linux is verified (design.md, decision 12).
 errno_names! {
     EPERM 1 "operation not permitted",
@@ -552,11 +562,17 @@ errno_names! {
     ENOSYS 38 "function not implemented",
     ENOTEMPTY 39 "directory not empty",
     ELOOP 40 "too many symbolic links encountered",
+    ENODATA 61 "no data available",
     EOVERFLOW 75 "value too large for defined data type",
+    EILSEQ 84 "illegal byte sequence",
     EOPNOTSUPP 95 "operation not supported on socket",
+    ENOTCONN 107 "socket is not connected",
     ETIMEDOUT 110 "connection timed out",
     ESTALE 116 "stale file handle",
+    EUCLEAN 117 "structure needs cleaning",
+    EREMOTEIO 121 "remote I/O error",
     EDQUOT 122 "disk quota exceeded",
+    ENOKEY 126 "required key not available",
 }
 
 fn errno_name(errno: i32) -> String {
@@ -603,5 +619,21 @@ mod tests {
         assert_eq!(record.message, "ENOENT: no such file or directory, lstat '/gone'");
         assert_eq!(record.code.as_deref(), Some("ENOENT"));
         assert_eq!(record.errno, Some(-2));
+    }
+
+    #[test]
+    fn a_system_failure_without_a_path_names_none() {
+        let record = FailureRecord::from(&Failure::system_without_path(11, "pthread_create"));
+        assert_eq!(record.message, "EAGAIN: resource temporarily unavailable, pthread_create");
+        assert_eq!(record.path, None);
+    }
+
+    #[test]
+    fn what_network_and_encrypted_file_systems_say_has_a_name() {
+        for (errno, name) in
+            [(61, "ENODATA"), (84, "EILSEQ"), (107, "ENOTCONN"), (117, "EUCLEAN"), (121, "EREMOTEIO"), (126, "ENOKEY")]
+        {
+            assert_eq!(errno_name(errno), name);
+        }
     }
 }

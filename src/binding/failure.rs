@@ -5,7 +5,15 @@
 use napi_derive::napi;
 use serde::Serialize;
 
-use crate::failure::{APPROVAL_FALLBACK_REASONS, CheckpointCode, ContainedCode, Disposition, Phase, Remediation};
+use crate::failure::{
+    APPROVAL_FALLBACK_REASONS, CheckpointCode, ContainedCode, Disposition, Failure, Phase, Remediation,
+};
+
+/// A fault of this package as the error that JavaScript gets, with the code of all such faults. napi's own would be
+/// `GenericFailure`.
+pub(super) fn internal(reason: impl std::fmt::Display) -> napi::Error<String> {
+    napi::Error::new("ERR_INTERNAL".to_owned(), Failure::Internal(reason.to_string()).to_string())
+}
 
 #[derive(Serialize)]
 struct Row {
@@ -25,7 +33,7 @@ struct Table {
 
 /// Every code with its phase, disposition and remediation, as JSON.
 #[napi(catch_unwind)]
-pub(crate) fn failure_table() -> napi::Result<String> {
+pub(crate) fn failure_table() -> napi::Result<String, String> {
     let row = |code: &ContainedCode| Row {
         code: code.as_str(),
         phase: code.phase(),
@@ -37,5 +45,5 @@ pub(crate) fn failure_table() -> napi::Result<String> {
         approval_fallback_reasons: APPROVAL_FALLBACK_REASONS.iter().map(|code| code.as_str()).collect(),
         checkpoint_codes: CheckpointCode::ALL.iter().map(|code| code.as_str()).collect(),
     };
-    serde_json::to_string(&table).map_err(|error| napi::Error::from_reason(error.to_string()))
+    serde_json::to_string(&table).map_err(internal)
 }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use napi_derive::napi;
 use serde::Serialize;
 
-use crate::failure::{Failure, FailureRecord};
+use super::failure::internal;
+use crate::failure::FailureRecord;
 use crate::tree::relative_path;
 use crate::{fs, git};
 
@@ -24,12 +25,8 @@ enum Answer {
     Failure(Box<FailureRecord>),
 }
 
-fn json(value: &impl Serialize) -> napi::Result<String> {
-    serde_json::to_string(value).map_err(|error| {
-        napi::Error::from_reason(
-            Failure::Internal(format!("an answer could not be written as JSON: {error}")).to_string(),
-        )
-    })
+fn json(value: &impl Serialize) -> napi::Result<String, String> {
+    serde_json::to_string(value).map_err(internal)
 }
 
 fn text(path: &Path) -> String {
@@ -42,7 +39,7 @@ fn paths(paths: Vec<String>) -> Vec<PathBuf> {
 
 /// The inspection of the boundary that an absolute path is in, as JSON.
 #[napi(catch_unwind)]
-pub(crate) fn inspect_git_resource_identity(target_path: String) -> napi::Result<String> {
+pub(crate) fn inspect_git_resource_identity(target_path: String) -> napi::Result<String, String> {
     json(&git::inspect(Path::new(&target_path)))
 }
 
@@ -94,7 +91,7 @@ pub(crate) fn resolve_workspace_root_match(
     repo_root: String,
     trusted_roots: Option<Vec<String>>,
     target_path: String,
-) -> napi::Result<Option<String>> {
+) -> napi::Result<Option<String>, String> {
     let trusted_roots = paths(trusted_roots.unwrap_or_default());
     git::workspace_root_match(Path::new(&repo_root), &trusted_roots, Path::new(&target_path))
         .as_ref()
@@ -114,7 +111,7 @@ pub(crate) fn compare_relative_paths_bytewise(left: String, right: String) -> i3
 
 /// The record of the failure of an unfit relative path, as JSON; null for a fit one.
 #[napi(catch_unwind)]
-pub(crate) fn validate_relative_path(path: String) -> napi::Result<Option<String>> {
+pub(crate) fn validate_relative_path(path: String) -> napi::Result<Option<String>, String> {
     match relative_path::validate_relative_path(path.as_bytes()) {
         Ok(()) => Ok(None),
         Err(failure) => json(&FailureRecord::from(&failure)).map(Some),
@@ -123,7 +120,7 @@ pub(crate) fn validate_relative_path(path: String) -> napi::Result<Option<String
 
 /// A relative path beneath an absolute root, as JSON: `value` or `failure`.
 #[napi(catch_unwind)]
-pub(crate) fn join_relative_path(root: String, path: String) -> napi::Result<String> {
+pub(crate) fn join_relative_path(root: String, path: String) -> napi::Result<String, String> {
     json(&match relative_path::join_relative_path(Path::new(&root), path.as_bytes()) {
         Ok(joined) => Answer::Value(text(&joined)),
         Err(failure) => Answer::Failure(Box::new(FailureRecord::from(&failure))),

@@ -23,8 +23,9 @@ use napi_derive::napi;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::failure::internal;
 use super::lease::MirrorLease;
-use super::queue;
+use super::queue::{self, Ticket, Turn};
 use super::requests::{Request, no_thread};
 use crate::failure::{Failure, FailureRecord, Result};
 use crate::mirror::hooks::NoHooks;
@@ -96,6 +97,8 @@ struct Shared {
     /// How a sandboxed child is reached, for the jobs that have one, while they run: its descriptors do not wait for a
     /// collection of garbage.
     signals: Mutex<Option<Arc<Signals>>>,
+    /// By which the queue knows the job.
+    ticket: Ticket,
 }
 
 impl Shared {
@@ -108,12 +111,18 @@ impl Shared {
     }
 
     fn cancel(&self) {
-        // Under the lock, so that a thread that is about to wait cannot miss it.
-        let _state = self.lock();
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.changed.notify_all();
+        {
+            // Under the lock, so that a thread that is about to wait cannot miss it.
+            let _state = self.lock();
+            self.cancelled.store(true, Ordering::Relaxed);
+            self.changed.notify_all();
+        }
         if let Some(signals) = self.signals() {
             signals.cancel();
+        }
+        // A job whose turn has not come ends here and now, not after those that came before it.
+        if let Some(work) = queue::withdraw(self.ticket) {
+            work(Turn::Withdrawn);
         }
     }
 }
@@ -257,8 +266,8 @@ impl NativeJob {
 
     /// Answers a hook: `{"value":…}`, or `{"failed":n}` with the number under which what it threw is kept.
     #[napi(catch_unwind)]
-    pub fn answer(&self, id: u32, response: String) -> napi::Result<()> {
-        let answer = serde_json::from_str(&response).map_err(|error| napi::Error::from_reason(error.to_string()))?;
+    pub fn answer(&self, id: u32, response: String) -> napi::Result<(), String> {
+        let answer = serde_json::from_str(&response).map_err(internal)?;
         self.shared.lock().answers.insert(id, answer);
         self.shared.changed.notify_all();
         Ok(())
@@ -295,27 +304,27 @@ pub(crate) fn start_job(
     kind: String,
     request: String,
     notify: Function<'_, String, ()>,
-) -> napi::Result<NativeJob> {
-    let unreadable = |error: serde_json::Error| napi::Error::from_reason(error.to_string());
-    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&request).map_err(unreadable)?;
+) -> napi::Result<NativeJob, String> {
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&request).map_err(internal)?;
     fields.insert("kind".to_owned(), kind.into());
     let fields = serde_json::Value::Object(fields);
-    let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(unreadable)?;
-    let request = Request::deserialize(&fields).map_err(unreadable)?;
+    let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(internal)?;
+    let request = Request::deserialize(&fields).map_err(internal)?;
 
     let signals = if matches!(request, Request::Sandbox(_) | Request::Probe { .. }) {
-        Some(Arc::new(Signals::new().map_err(|failure| napi::Error::from_reason(failure.to_string()))?))
+        Some(Arc::new(Signals::new().map_err(internal)?))
     } else {
         None
     };
-    let notify: Notify = notify.build_threadsafe_function::<String>().build()?;
+    let notify: Notify = notify.build_threadsafe_function::<String>().build().map_err(internal)?;
     let shared = Arc::new(Shared {
         cancelled: AtomicBool::new(false),
         state: Mutex::default(),
         changed: Condvar::new(),
         signals: Mutex::new(signals),
+        ticket: Ticket::next(),
     });
-    remember(env, &shared)?;
+    remember(env, &shared).map_err(internal)?;
     let waits_for_javascript = !hooks.is_empty();
     let running = Running {
         shared: Arc::clone(&shared),
@@ -326,8 +335,13 @@ pub(crate) fn start_job(
         system_clock: SystemClock::default(),
     };
     let notify = Arc::clone(&running.notify);
-    let work = Box::new(move || run(request, running));
-    let started = if waits_for_javascript { queue::submit_beside(work) } else { queue::submit(work) };
+    let lane = request.lane();
+    let work = Box::new(move |turn| match turn {
+        Turn::Run => run(request, running),
+        Turn::Withdrawn => finish(&running.shared, &running.notify, Err(Failure::Aborted)),
+    });
+    let started =
+        if waits_for_javascript { queue::submit_beside(work) } else { queue::submit(lane, shared.ticket, work) };
     if let Err(error) = started {
         finish(&shared, &notify, Err(no_thread(&error)));
     }

@@ -16,6 +16,7 @@ use napi::bindgen_prelude::{Function, JsObjectValue, Object, ObjectRef, Unknown}
 use napi::{Env, JsValue};
 use napi_derive::napi;
 
+use super::failure::internal;
 use crate::mirror::Lease;
 
 static LEASES: Mutex<Option<HashMap<u32, Weak<Lease>>>> = Mutex::new(None);
@@ -96,8 +97,8 @@ impl MirrorLease {
 
     /// What the mirror holds, as JSON.
     #[napi(catch_unwind)]
-    pub fn report(&self) -> napi::Result<String> {
-        serde_json::to_string(self.lease.report()).map_err(|error| napi::Error::from_reason(error.to_string()))
+    pub fn report(&self) -> napi::Result<String, String> {
+        serde_json::to_string(self.lease.report()).map_err(internal)
     }
 }
 

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::job::{Outcome, Running};
 use super::lease::find;
+use super::queue::Lane;
 use crate::failure::{ContainedCode, Failure, Result};
+use crate::fs::Beneath;
 use crate::fs::private_root::{MIRROR_PREFIX, PrivateRoot, sweep};
-use crate::fs::{Beneath, OperationError};
 use crate::isolation::plan::{LaunchLine, LaunchPlan, LaunchTask, Layer, Layers, ResourceLimits};
 use crate::isolation::program::program_files;
 use crate::mirror::{self, Lease, MirrorLimits, MirrorReport, MirrorRequest};
@@ -143,6 +144,16 @@ fn json(value: &impl Serialize) -> Result<String> {
 }
 
 impl Request {
+    /// Where it waits for its turn.
+    pub(super) fn lane(&self) -> Lane {
+        match self {
+            Self::Dispose { .. } | Self::SnapshotNode { .. } | Self::HashFile { .. } | Self::ProgramFiles { .. } => {
+                Lane::Prompt
+            }
+            _ => Lane::Long,
+        }
+    }
+
     /// Does it.
     pub(super) fn run(self, running: &Running) -> Result<Outcome> {
         let mut control = running.control();
@@ -267,6 +278,5 @@ impl SandboxRequest {
 
 /// The failure of starting a thread.
 pub(super) fn no_thread(error: &std::io::Error) -> Failure {
-    let errno = rustix::io::Errno::from_raw_os_error(error.raw_os_error().unwrap_or_default());
-    OperationError { operation: "pthread_create", errno }.at(std::path::Path::new(""))
+    Failure::system_without_path(error.raw_os_error().unwrap_or_default(), "pthread_create")
 }

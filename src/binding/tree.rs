@@ -6,14 +6,15 @@
 use napi_derive::napi;
 use serde::Deserialize;
 
+use super::failure::internal;
 use crate::tree::difference;
 use crate::tree::hash;
 use crate::tree::index::TreeEntry;
 use crate::tree::snapshot::SnapshotNode;
 
 /// Reads JSON that `js/` wrote after checking every field of it.
-fn read<'a, T: Deserialize<'a>>(json: &'a str) -> napi::Result<T> {
-    serde_json::from_str(json).map_err(|error| napi::Error::from_reason(error.to_string()))
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> napi::Result<T, String> {
+    serde_json::from_str(json).map_err(internal)
 }
 
 /// The node hash of a file.
@@ -36,22 +37,21 @@ pub(crate) fn hash_symlink_target(target: String) -> String {
 
 /// The tree hash of entries in any order, given as JSON.
 #[napi(catch_unwind)]
-pub(crate) fn compute_tree_hash(entries_json: String) -> napi::Result<String> {
+pub(crate) fn compute_tree_hash(entries_json: String) -> napi::Result<String, String> {
     Ok(difference::compute_tree_hash(read(&entries_json)?))
 }
 
 /// The changes between two lists of entries, all as JSON.
 #[napi(catch_unwind)]
-pub(crate) fn diff_file_tree_indices(baseline_json: String, observed_json: String) -> napi::Result<String> {
+pub(crate) fn diff_file_tree_indices(baseline_json: String, observed_json: String) -> napi::Result<String, String> {
     let baseline: Vec<TreeEntry> = read(&baseline_json)?;
     let observed: Vec<TreeEntry> = read(&observed_json)?;
-    serde_json::to_string(&difference::diff_entries(baseline, observed))
-        .map_err(|error| napi::Error::from_reason(error.to_string()))
+    serde_json::to_string(&difference::diff_entries(baseline, observed)).map_err(internal)
 }
 
 /// Whether two nodes, given as JSON, are equal.
 #[napi(catch_unwind)]
-pub(crate) fn snapshot_nodes_equal(left_json: String, right_json: String) -> napi::Result<bool> {
+pub(crate) fn snapshot_nodes_equal(left_json: String, right_json: String) -> napi::Result<bool, String> {
     let (left, right): (SnapshotNode, SnapshotNode) = (read(&left_json)?, read(&right_json)?);
     Ok(left == right)
 }

@@ -42,7 +42,7 @@ impl OperationError {
         Failure::System(SystemFailure {
             errno: self.errno.raw_os_error(),
             syscall: self.operation,
-            path: super::directory::join_bytes(root, relative_path),
+            path: Some(super::directory::join_bytes(root, relative_path)),
             relative_path: Some(relative_path.to_vec()),
         })
     }
