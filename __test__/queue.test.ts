@@ -66,6 +66,21 @@ describe('a full queue', () => {
     }
   })
 
+  it('of cleanups is done to its end when the process exits', async () => {
+    const workspace = createWorkspace()
+    await buildTree(workspace, [file('a')])
+    await runChild(
+      `
+      const mirrors = []
+      for (let count = 0; count < 40; count += 1) mirrors.push(await sallyport.prepareContainedExecutionMirror(input))
+      for (const mirror of mirrors) mirror.cleanup().catch(() => {})
+      process.exit(0)
+      `,
+      { workspace, input: workspace.options() },
+    )
+    expect(workspace.leftovers()).toEqual([])
+  })
+
   it('does not hold up the end of a worker whose job waits', async () => {
     const workspace = createWorkspace()
     const sparse = path.join(workspace.base, 'sparse')

@@ -97,8 +97,8 @@ struct Shared {
     /// How a sandboxed child is reached, for the jobs that have one, while they run: its descriptors do not wait for a
     /// collection of garbage.
     signals: Mutex<Option<Arc<Signals>>>,
-    /// By which the queue knows the job.
-    ticket: Ticket,
+    /// By which the queue knows the job, where it may be withdrawn.
+    ticket: Option<Ticket>,
 }
 
 impl Shared {
@@ -121,7 +121,7 @@ impl Shared {
             signals.cancel();
         }
         // A job whose turn has not come ends here and now, not after those that came before it.
-        if let Some(work) = queue::withdraw(self.ticket) {
+        if let Some(work) = self.ticket.and_then(queue::withdraw) {
             work(Turn::Withdrawn);
         }
     }
@@ -317,12 +317,13 @@ pub(crate) fn start_job(
         None
     };
     let notify: Notify = notify.build_threadsafe_function::<String>().build().map_err(internal)?;
+    let ticket = Ticket::next();
     let shared = Arc::new(Shared {
         cancelled: AtomicBool::new(false),
         state: Mutex::default(),
         changed: Condvar::new(),
         signals: Mutex::new(signals),
-        ticket: Ticket::next(),
+        ticket: request.may_be_withdrawn().then_some(ticket),
     });
     remember(env, &shared).map_err(internal)?;
     let waits_for_javascript = !hooks.is_empty();
@@ -338,10 +339,9 @@ pub(crate) fn start_job(
     let lane = request.lane();
     let work = Box::new(move |turn| match turn {
         Turn::Run => run(request, running),
-        Turn::Withdrawn => finish(&running.shared, &running.notify, Err(Failure::Aborted)),
+        Turn::Withdrawn => finish(&running.shared, &running.notify, Err(request.withdraw())),
     });
-    let started =
-        if waits_for_javascript { queue::submit_beside(work) } else { queue::submit(lane, shared.ticket, work) };
+    let started = if waits_for_javascript { queue::submit_beside(work) } else { queue::submit(lane, ticket, work) };
     if let Err(error) = started {
         finish(&shared, &notify, Err(no_thread(&error)));
     }

@@ -1,6 +1,6 @@
 //! The requests of jobs as `js/` writes them, and doing them. Conversions only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,20 @@ impl Request {
         }
     }
 
+    /// Whether it ends when it is called off before its turn. Removing a mirror does not: at the end of a process there is
+    /// nobody to do it later.
+    pub(super) fn may_be_withdrawn(&self) -> bool {
+        !matches!(self, Self::Dispose { .. })
+    }
+
+    /// Ends it before its turn.
+    pub(super) fn withdraw(self) -> Failure {
+        if let Self::Sandbox(sandbox) = self {
+            remove_bundle(&sandbox.bundle_directory);
+        }
+        Failure::Aborted
+    }
+
     /// Does it.
     pub(super) fn run(self, running: &Running) -> Result<Outcome> {
         let mut control = running.control();
@@ -243,6 +257,12 @@ impl Request {
     }
 }
 
+/// Removes the directory of a bundle whose run was called off. The caller's side waits for the bundler and removes it
+/// then; where that side has ended, nobody else will. What is left or fails here is found by it.
+fn remove_bundle(directory: &Path) {
+    let _removed = PrivateRoot::hold(directory, Beneath::detected()).and_then(|root| root.remove());
+}
+
 impl SandboxRequest {
     fn run(self, running: &Running) -> Result<Outcome> {
         let kernel = self.layers.seccomp || self.layers.landlock.is_some();
@@ -260,10 +280,7 @@ impl SandboxRequest {
         };
         let end = child::run(&request, &*running.signals()?, &mut |lines| running.output(lines));
         if running.is_cancelled() {
-            // The caller's side waits for the bundler and removes the directory then; where that side has ended, nobody
-            // else will. What is left or fails here is found by it.
-            let _removed =
-                PrivateRoot::hold(&self.bundle_directory, Beneath::detected()).and_then(|root| root.remove());
+            remove_bundle(&self.bundle_directory);
         }
         let end = end?;
         let boundary = Boundary { readable: self.readable, kernel };
