@@ -55,6 +55,8 @@ interface Expectation {
   /** It would disturb others in the same child. */
   alone?: boolean
   options?: Record<string, number>
+  /** The beginning of the name of a file that it would leave in the caller's working directory. */
+  leaves?: string
   kernel: Expected
   kernelAlone: Expected
   node: Expected
@@ -92,6 +94,20 @@ interface RunResult {
 }
 
 export type Run = (files: string[], buildRoot: string, options: Record<string, unknown>) => Promise<RunResult>
+
+/** The two ways to start a run: the package's own, and the one that leaves the Permission Model off. */
+export interface Runners {
+  runFallbackFilesSandboxed: Run
+  runWithoutPermissionModel: Run
+}
+
+/** The run of a configuration. */
+export function runnerFor(configuration: Configuration, runners: Runners): Run {
+  const isolation = configuration === 'kernel' || configuration === 'kernelAlone' ? 'kernel' : 'node'
+  const permissionModel = configuration === 'kernel' || configuration === 'node'
+  const run = permissionModel ? runners.runFallbackFilesSandboxed : runners.runWithoutPermissionModel
+  return (files, buildRoot, options) => run(files, buildRoot, { ...options, isolation })
+}
 
 export interface Corpus {
   /** The folder `fixtures/attacks`. */
@@ -212,7 +228,7 @@ class Target {
   async open(library: string): Promise<void> {
     if (this.needs('directory')) await this.makeDirectory(library)
     if (this.needs('tcp')) this.facts.tcp = await this.listen('127.0.0.1')
-    if (this.needs('tcp6')) this.facts.tcp6 = await this.listen('::1')
+    if (this.needs('tcp6')) this.facts.tcp6 = await this.listenOnVersion6()
     if (this.needs('udp')) this.facts.udp = await this.receive()
     if (this.needs('abstract')) {
       // As long as there is room for: Node 20 fills up what is left, and its name is another one then.
@@ -285,6 +301,17 @@ class Target {
     return typeof server.address() === 'object' ? (server.address() as AddressInfo).port : 0
   }
 
+  /** A container may have no IPv6: the attack then finds nobody at the port, and must be refused all the same. */
+  private async listenOnVersion6(): Promise<number> {
+    try {
+      return await this.listen('::1')
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'EADDRNOTAVAIL' && code !== 'EAFNOSUPPORT') throw error
+      return 9
+    }
+  }
+
   private async receive(): Promise<number> {
     const socket = dgram.createSocket('udp4')
     socket.on('message', () => this.happened.push('a datagram arrived'))
@@ -352,6 +379,8 @@ function grouped(attacks: Attack[]): Attack[][] {
 interface Ground {
   base: string
   temporary: string
+  /** Where the caller stands, and with it the child. */
+  working: string
   secret: string
 }
 
@@ -363,12 +392,14 @@ export async function runCorpus(corpus: Corpus): Promise<Row[]> {
   const attacks = readAttacks(corpus.folder).filter(({ name }) => corpus.only?.includes(name) ?? true)
   const base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'sallyport-attacks-')))
   fs.chmodSync(base, 0o755)
-  const ground: Ground = { base, temporary: path.join(base, 'temporary'), secret: makeSecret() }
-  const previous = process.env.TMPDIR
+  const [temporary, working] = [path.join(base, 'temporary'), path.join(base, 'working')]
+  const ground: Ground = { base, temporary, working, secret: makeSecret() }
+  const previous = { temporary: process.env.TMPDIR, working: process.cwd() }
   const rows: Row[] = []
   try {
-    fs.mkdirSync(ground.temporary, { mode: 0o755 })
-    process.env.TMPDIR = ground.temporary
+    for (const folder of [temporary, working]) fs.mkdirSync(folder, { mode: 0o755 })
+    process.env.TMPDIR = temporary
+    process.chdir(working)
     const waiting = grouped(attacks)
     const work = async (): Promise<void> => {
       for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
@@ -378,17 +409,20 @@ export async function runCorpus(corpus: Corpus): Promise<Row[]> {
       }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, work))
-    const left = fs.readdirSync(ground.temporary)
-    if (left.length > 0) throw new Error(`a run left ${left.join(', ')} in the temporary folder`)
+    for (const folder of [temporary, working]) {
+      const left = fs.readdirSync(folder)
+      if (left.length > 0) throw new Error(`something left ${left.join(', ')} in ${folder}`)
+    }
   } finally {
-    if (previous === undefined) delete process.env.TMPDIR
-    else process.env.TMPDIR = previous
+    process.chdir(previous.working)
+    if (previous.temporary === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = previous.temporary
     fs.rmSync(base, { recursive: true, force: true })
   }
   return rows.sort((left, right) => (left.attack < right.attack ? -1 : 1))
 }
 
-async function runGroup(corpus: Corpus, attacks: Attack[], { base, secret }: Ground): Promise<Row[]> {
+async function runGroup(corpus: Corpus, attacks: Attack[], { base, working, secret }: Ground): Promise<Row[]> {
   const place = fs.mkdtempSync(path.join(base, 'run-'))
   fs.chmodSync(place, 0o755)
   const project = path.join(place, 'project')
@@ -432,6 +466,7 @@ async function runGroup(corpus: Corpus, attacks: Attack[], { base, secret }: Gro
       const named = (name: string): boolean => attacks.some((each) => name.startsWith(each.name))
       const itsOwn = left.filter((name) => name.startsWith(attack.name) || !named(name))
       evidence.push(...itsOwn.map((name) => `left in the temporary folder: ${name}`))
+      evidence.push(...leftBehind(attack, working))
       const own = result.errors.find(({ file }) => file === fileOf(attack.name))
       const whole = result.errors.find(({ file }) => file === '')
       const told = own?.message ?? whole?.message ?? ''
@@ -457,6 +492,14 @@ async function runGroup(corpus: Corpus, attacks: Attack[], { base, secret }: Gro
     for (const target of targets.values()) await target.close()
     fs.rmSync(place, { recursive: true, force: true })
   }
+}
+
+/** Takes away what an attack left in the working directory; only one at a time leaves files of that name. */
+function leftBehind({ leaves }: Attack, working: string): string[] {
+  if (leaves === undefined) return []
+  const left = fs.readdirSync(working).filter((name) => name.startsWith(leaves))
+  for (const name of left) fs.rmSync(path.join(working, name))
+  return left.map((name) => `left in the working directory: ${name}`)
 }
 
 function targetOf(targets: Map<string, Target>, name: string): Target {
