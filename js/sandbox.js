@@ -150,7 +150,8 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
         // Its default file is not granted, and Node ends at once where it may not read it.
         ...(layers.landlock === null ? [] : ['--openssl-config=/dev/null']),
         '--disable-warning=ExperimentalWarning',
-        `--max-old-space-size=${memoryLimitMb}`,
+        // Any flag of the engine costs Node 20 and 22 half of their start again, so it is given where it was asked for.
+        ...(options.memoryLimitMb === undefined ? [] : [`--max-old-space-size=${memoryLimitMb}`]),
         path.join(bundleDir, BOOT_NAME),
       ],
       environment: Object.entries({
@@ -201,7 +202,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
         if (ran.reason instanceof NotHeld && probed.status === 'fulfilled') {
           throw unavailable(reportOf(probed.value, program, []))
         }
-        throw ran.reason
+        throw unusableDriver(ran.reason, options)
       }
       if (probed.status === 'rejected') throw probed.reason
       /** @type {{ report: Report, missing: [import('./sandbox/isolation.js').Layer, string][] }} */
@@ -211,13 +212,16 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
         program,
         noLandlock === undefined ? missing : [...missing, ['landlock', noLandlock]],
       )
-      if (level === 'kernel' && report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
+      if (level === 'kernel') {
+        if (Object.values(isolation.guarantees).some(({ held }) => !held)) throw unavailable(isolation)
+        if (report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
+      }
       if (level === 'best-effort') warnOfMissing(isolation)
       if (bundled.status === 'fulfilled') {
         const { durationMs, bytes, fileErrors } = bundled.value
         return { report, isolation, bundleMs: durationMs, bundleBytes: bytes, fileErrors }
       }
-      if (!(bundled.reason instanceof BundleNotNeeded)) throw bundled.reason
+      if (!(bundled.reason instanceof BundleNotNeeded)) throw unusableDriver(bundled.reason, options)
       return { report, isolation, bundleMs: 0, bundleBytes: 0, fileErrors: [] }
     } finally {
       options.signal?.removeEventListener('abort', forwardAbort)
@@ -256,6 +260,52 @@ async function requireModuleFiles(options) {
   for (const [key, module] of Object.entries(options.modules ?? {})) await requireFile(module, `options.modules.${key}`)
 }
 
+/** What the driver imports from which of the caller's modules. */
+const MODULE_OF_EXPORT = Object.freeze({
+  collectEntities: 'collect',
+  resolveAttrRefs: 'resolve',
+  encodeEntitySet: 'entityWireCodec',
+  getProvenance: 'provenance',
+  setBuildParams: 'params',
+  classifyChildError: 'childErrors',
+})
+
+/**
+ * @param {unknown} error why the driver cannot be bundled, or why the run ended
+ * @param {CheckedOptions} options
+ * @returns {unknown} the same, or a TypeError where a module of the caller's lacks an export
+ */
+function unusableDriver(error, options) {
+  const { errors } = /** @type {{ errors?: { text: string }[] }} */ (error ?? {})
+  for (const { text } of Array.isArray(errors) ? errors : []) {
+    const name = /^No matching export in .* for import "(\w+)"$/s.exec(text)?.[1]
+    const key = MODULE_OF_EXPORT[/** @type {keyof typeof MODULE_OF_EXPORT} */ (name)]
+    const module = options.modules?.[/** @type {keyof import('../index.js').TrustedModules} */ (key)]
+    if (module !== undefined) {
+      const cause = error
+      return Object.assign(
+        invalidValue(`options.modules.${key}`, `a module that exports the function ${name}`, module),
+        {
+          cause,
+        },
+      )
+    }
+  }
+  return error
+}
+
+// Only a trusted module of the caller's can be unusable; sallyport's own are not.
+const FORGED = 'the result says that a module is unusable which was not given: something besides the driver wrote it'
+
+/**
+ * @param {CheckedOptions} options
+ * @param {Extract<Report, { kind: 'unusable' }>} report
+ * @returns {boolean}
+ */
+function isGivenModule(options, report) {
+  return Object.values(options.modules ?? {}).includes(report.module)
+}
+
 /**
  * @param {CheckedOptions} options
  * @param {Extract<Report, { kind: 'unusable' }>} report
@@ -272,7 +322,14 @@ function unusableModule(options, report) {
  * @returns {InstanceType<typeof DiscoveryError>}
  */
 function toDiscoveryError({ file, message, type }) {
-  return new DiscoveryError(file, message, type)
+  // The stack of this place says nothing about the project, and taking it costs more than all else.
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return new DiscoveryError(file, message, type)
+  } finally {
+    Error.stackTraceLimit = limit
+  }
 }
 
 /**
@@ -328,9 +385,12 @@ async function runFiles(files, buildRoot, options, permissionModel) {
   const errors = fileErrors.map(toDiscoveryError)
   /** @param {string} message */
   const failed = (message) => ({ ...nothing, ...told, errors: [...errors, new DiscoveryError('', message, 'import')] })
-  if (report.kind === 'unusable') throw unusableModule(checked, report)
+  if (report.kind === 'unusable') {
+    if (isGivenModule(checked, report)) throw unusableModule(checked, report)
+    return failed(FORGED)
+  }
   if (report.kind !== 'run') return failed(report.kind === 'broken' ? report.message : `a run gave a ${report.kind}`)
-  errors.push(...report.errors.map(toDiscoveryError))
+  for (const error of report.errors) errors.push(toDiscoveryError(error))
   const { entitySet, provenanceByName } = report
   try {
     const entities = (checked.decodeEntitySet ?? decodeEntitySet)(entitySet)
@@ -391,7 +451,7 @@ async function evaluateConfigSandboxed(configPath, projectRoot, options = {}) {
 function evaluationError(report, fileErrors, options, words) {
   switch (report.kind) {
     case 'unusable':
-      return unusableModule(options, report)
+      return isGivenModule(options, report) ? unusableModule(options, report) : new Error(words.failed + FORGED)
     case 'refused':
       return Object.assign(new Error(`${words.refused}\n${listed(report.list)}`), { refused: report.list })
     case 'failed': {

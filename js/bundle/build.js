@@ -104,6 +104,8 @@ async function buildOnce(request, progress, options = { write: true }) {
     } catch (error) {
       if (request.signal?.aborted || restarts === RESTARTS || !STOPPED.test(String(error))) throw error
     }
+    // A service that died is kept by esbuild until it is told to let go of it.
+    await require('esbuild').stop()
   }
 }
 

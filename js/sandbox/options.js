@@ -25,6 +25,12 @@ const { requireModules, requireParameters } = require('./driver')
 /** Below this a Node child cannot be expected to start. */
 const LEAST_MEMORY_MB = 256
 
+/** A pebibyte: more than any machine has, and still a whole number in bytes. */
+const MOST_MEMORY_MB = 2 ** 30
+
+/** About 68 years. */
+const MOST_CPU_SECONDS = 2 ** 31 - 1
+
 /** The largest delay that a timer of the system takes, about 24 days in milliseconds. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
@@ -32,7 +38,8 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 const LARGEST_RESULT = 2 ** 32 - 1
 
 // Variables by which a loader or Node itself would run other code, or which the run itself uses.
-const FORBIDDEN_VARIABLE = /^(NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$).*|LD_.*|OPENSSL_.*|GCONV_PATH|SSLKEYLOGFILE|SALLYPORT_.*)$/
+const FORBIDDEN_VARIABLE =
+  /^(NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$).*|LD_.*|OPENSSL_.*|GCONV_PATH|SSLKEYLOGFILE|SALLYPORT_.*)$/
 
 /**
  * @param {unknown} value
@@ -40,7 +47,8 @@ const FORBIDDEN_VARIABLE = /^(NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$).
  * @returns {Record<string, string>}
  */
 function requireEnvironment(value, name) {
-  const given = requireObject(value, name)
+  // Copied before it is looked at, so that what was checked is what is used.
+  const given = { ...requireObject(value, name) }
   for (const [key, text] of Object.entries(given)) {
     const option = `${name}.${key}`
     if (requireString(text, option).includes('\0')) throw invalidValue(option, 'a string without null bytes', text)
@@ -50,7 +58,7 @@ function requireEnvironment(value, name) {
       throw invalidValue(option, 'left out: it would change what the child is before it is held', text)
     }
   }
-  return /** @type {Record<string, string>} */ ({ ...given })
+  return /** @type {Record<string, string>} */ (given)
 }
 
 /**
@@ -88,8 +96,8 @@ function checkOptions(value) {
     toolRoot: take('toolRoot', requireAbsolutePath),
     env: take('env', requireEnvironment) ?? {},
     timeoutMs: take('timeoutMs', (timeout, name) => requireAtLeast(timeout, name, 1, LONGEST_TIMEOUT_MS)),
-    memoryLimitMb: take('memoryLimitMb', (limit, name) => requireAtLeast(limit, name, LEAST_MEMORY_MB)),
-    cpuSeconds: take('cpuSeconds', (seconds, name) => requireAtLeast(seconds, name, 1)),
+    memoryLimitMb: take('memoryLimitMb', (limit, name) => requireAtLeast(limit, name, LEAST_MEMORY_MB, MOST_MEMORY_MB)),
+    cpuSeconds: take('cpuSeconds', (seconds, name) => requireAtLeast(seconds, name, 1, MOST_CPU_SECONDS)),
     maxResultBytes: take('maxResultBytes', (bytes, name) => requireAtLeast(bytes, name, 1, LARGEST_RESULT)),
     isolation: take('isolation', (level, name) =>
       requireOneOf(level, name, /** @type {const} */ (['kernel', 'best-effort', 'node'])),

@@ -12,7 +12,7 @@ use sallyport::isolation::{channel, confine};
 
 fn main() -> ExitCode {
     let stdin = std::io::stdin();
-    let socket = match rustix::io::fcntl_dupfd_cloexec(&stdin, 64) {
+    let socket = match rustix::io::fcntl_dupfd_cloexec(&stdin, 5) {
         Ok(socket) => socket,
         Err(errno) => {
             eprintln!("sallyport-launch: no standard input: {errno}");

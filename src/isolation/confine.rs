@@ -119,7 +119,7 @@ fn drop_capabilities() -> Result<(), LaunchFailure> {
 fn place_descriptors(result: OwnedFd, control: OwnedFd, status: &OwnedFd) -> Result<(), LaunchFailure> {
     let step = "placing its descriptors";
     // Out of the way first, so that no target is a source that is still needed.
-    let high = |descriptor: OwnedFd| fcntl_dupfd_cloexec(&descriptor, 64).map_err(failed(step));
+    let high = |descriptor: OwnedFd| fcntl_dupfd_cloexec(&descriptor, CONTROL_DESCRIPTOR + 1).map_err(failed(step));
     let (result, control) = (high(result)?, high(control)?);
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed(step))?;
     rustix::stdio::dup2_stdin(&null).map_err(failed(step))?;
@@ -167,19 +167,26 @@ fn close_on_exec_from(first: i32) -> Result<(), Errno> {
 }
 
 fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
-    let both = |value: u64| Rlimit { current: Some(value), maximum: Some(value) };
     // No core file: it would hold what the child read. No file may grow: the child writes none.
-    setrlimit(Resource::Core, both(0)).map_err(failed("forbidding core files"))?;
-    setrlimit(Resource::Fsize, both(0)).map_err(failed("forbidding files"))?;
+    set(Resource::Core, 0, 0, "forbidding core files")?;
+    set(Resource::Fsize, 0, 0, "forbidding files")?;
     // Node raises the soft limit to the hard one at its start, in many steps, which the filters refuse: it is there.
     let descriptors = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: descriptors })
         .map_err(failed("limiting descriptors"))?;
     if let Some(seconds) = limits.cpu_seconds {
-        setrlimit(Resource::Cpu, both(seconds)).map_err(failed("limiting processor time"))?;
+        // The soft limit ends it by a signal that says why; the hard one is for who ignores that.
+        set(Resource::Cpu, seconds, seconds.saturating_add(1), "limiting processor time")?;
     }
     if let Some(bytes) = limits.data_bytes {
-        setrlimit(Resource::Data, both(bytes)).map_err(failed("limiting memory"))?;
+        set(Resource::Data, bytes, bytes, "limiting memory")?;
     }
     Ok(())
+}
+
+/// Sets a limit, or leaves a stricter one that was inherited.
+fn set(resource: Resource, soft: u64, hard: u64, step: &str) -> Result<(), LaunchFailure> {
+    let inherited = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let limit = Rlimit { current: Some(soft.min(inherited)), maximum: Some(hard.min(inherited)) };
+    setrlimit(resource, limit).map_err(failed(step))
 }

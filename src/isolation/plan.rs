@@ -120,10 +120,14 @@ pub struct Probed {
     pub network: bool,
     /// Starting a process.
     pub process: bool,
-    /// Signalling the parent.
+    /// Signalling the parent by name.
     pub signal: bool,
-    /// Taking more memory than allowed.
+    /// Having a descriptor signal the parent.
+    pub signal_by_descriptor: bool,
+    /// Taking more private memory than allowed.
     pub memory: bool,
+    /// Taking memory that no limit counts: shared, or growing down.
+    pub uncounted_memory: bool,
 }
 
 /// Reads the lines of a launcher's report; what is no line of one is passed over.

@@ -34,7 +34,10 @@ pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
         process: cannot_fork(),
         signal: rustix::process::getppid()
             .is_some_and(|parent| rustix::process::test_kill_process(parent).is_err()),
-        memory: cannot_map(memory_bytes),
+        signal_by_descriptor: cannot_own_a_descriptor(),
+        memory: cannot_map(memory_bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
+        uncounted_memory: cannot_map(memory_bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS)
+            && cannot_map(memory_bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN),
     }
 }
 
@@ -52,18 +55,17 @@ fn cannot_fork() -> bool {
     outcome < 0
 }
 
-fn cannot_map(bytes: u64) -> bool {
+fn cannot_own_a_descriptor() -> bool {
+    let Ok((pipe, _other_end)) = rustix::pipe::pipe() else { return false };
+    // SAFETY: names this very process as the one that a pipe of its own would signal; no signal is switched on.
+    unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&pipe), libc::F_SETOWN, libc::getpid()) < 0 }
+}
+
+fn cannot_map(bytes: u64, flags: i32) -> bool {
     let Ok(length) = usize::try_from(bytes) else { return false };
     // SAFETY: asks for a new mapping at a place of the kernel's choice; it is never touched and is unmapped below.
     let place = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_NORESERVE, -1, 0)
     };
     if place == libc::MAP_FAILED {
         return true;

@@ -94,14 +94,22 @@ fn filter(table: &[Refused], errno: u32, architecture: Architecture, own_pid: u3
 /// The rule under which a call is refused; none for always.
 fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
     use SeccompCmpArgLen::{Dword, Qword};
-    let condition = match when {
-        When::Always => return Ok(None),
-        When::NotItself => SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(own_pid)),
-        When::NotThread => SeccompCondition::new(0, Qword, SeccompCmpOp::MaskedEq(CLONE_THREAD), 0),
-        When::SetsLimit => SeccompCondition::new(2, Qword, SeccompCmpOp::Ne, 0),
-        When::Option(number) => SeccompCondition::new(0, Dword, SeccompCmpOp::Eq, number),
+    let single = |index, length, operator, value| {
+        SeccompCondition::new(index, length, operator, value).map(|condition| vec![condition])
     };
-    condition.and_then(|condition| SeccompRule::new(vec![condition])).map(Some).map_err(|error| error.to_string())
+    let conditions = match when {
+        When::Always => return Ok(None),
+        When::NotItself => single(0, Dword, SeccompCmpOp::Ne, u64::from(own_pid)),
+        When::NotThread => single(0, Qword, SeccompCmpOp::MaskedEq(CLONE_THREAD), 0),
+        When::SetsLimit => single(2, Qword, SeccompCmpOp::Ne, 0),
+        When::Option(number) => single(0, Dword, SeccompCmpOp::Eq, number),
+        When::Command(number) => single(1, Dword, SeccompCmpOp::Eq, number),
+        When::CommandBeside(allowed) => {
+            allowed.iter().map(|number| SeccompCondition::new(1, Dword, SeccompCmpOp::Ne, *number)).collect()
+        }
+        When::Flags(bits) => single(3, Qword, SeccompCmpOp::MaskedEq(bits), bits),
+    };
+    conditions.and_then(SeccompRule::new).map(Some).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -159,6 +167,9 @@ mod tests {
                 let arguments = match when {
                     When::Option(option) => [*option, 0, 0, 0, 0, 0],
                     When::SetsLimit => [0, 0, 1, 0, 0, 0],
+                    When::Command(command) => [0, *command, 0, 0, 0, 0],
+                    When::CommandBeside(_) => [0, 0x4008_6602, 0, 0, 0, 0],
+                    When::Flags(bits) => [0, 0, 0, *bits, 0, 0],
                     _ => [0; 6],
                 };
                 let action = answer(architecture, u32::try_from(*number).unwrap(), arguments);
@@ -186,6 +197,10 @@ mod tests {
             assert_eq!(answer(Architecture::X86_64, 62, [other, 9, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
         }
         assert_eq!(answer(Architecture::X86_64, 302, [0, 7, 0, 1, 0, 0]), ACTION_ALLOW);
+        // fcntl F_SETFL, ioctl FIONBIO, mmap of private memory.
+        assert_eq!(answer(Architecture::X86_64, 72, [1, 4, 0, 0, 0, 0]), ACTION_ALLOW);
+        assert_eq!(answer(Architecture::X86_64, 16, [1, 0x5421, 0, 0, 0, 0]), ACTION_ALLOW);
+        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 3, 0x22, 0, 0]), ACTION_ALLOW);
     }
 
     #[test]

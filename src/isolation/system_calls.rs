@@ -50,6 +50,12 @@ pub enum When {
     SetsLimit,
     /// Where the first argument is this number.
     Option(u64),
+    /// Where the second argument is this number.
+    Command(u64),
+    /// Where the second argument is none of these numbers.
+    CommandBeside(&'static [u64]),
+    /// Where the fourth argument has all of these bits.
+    Flags(u64),
 }
 
 /// A refused call: its name, its numbers, and when.
@@ -60,6 +66,21 @@ const PR_SET_PDEATHSIG: u64 = 1;
 
 /// `PR_SET_PTRACER`: the child would let others look into it.
 const PR_SET_PTRACER: u64 = 0x5961_6d61;
+
+/// What of a descriptor may be asked and set by `ioctl`: whether it blocks and is closed on exec, how much can be read, and
+/// whether it is a terminal. Everything else can change a file that was only granted for reading.
+const HARMLESS_IOCTL: &[u64] = &[0x5401, 0x802c_542a, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451];
+
+/// `MAP_SHARED | MAP_ANONYMOUS`: memory that `RLIMIT_DATA` does not count.
+const SHARED_ANONYMOUS: u64 = 0x21;
+
+/// `MAP_GROWSDOWN`: likewise.
+const GROWS_DOWN: u64 = 0x100;
+
+/// A command of `fcntl` by which a descriptor sends signals, or watches what is not this process's.
+const fn fcntl(command: u64) -> Refused {
+    ("fcntl", Some(72), Some(25), When::Command(command))
+}
 
 const fn both(name: &'static str, x86_64: i64, aarch64: i64) -> Refused {
     (name, Some(x86_64), Some(aarch64), When::Always)
@@ -105,6 +126,13 @@ pub const REFUSED: &[Refused] = &[
     both("process_vm_readv", 310, 270),
     both("process_vm_writev", 311, 271),
     both("kcmp", 312, 272),
+    // F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY.
+    fcntl(8),
+    fcntl(10),
+    fcntl(15),
+    fcntl(1024),
+    fcntl(1026),
+    ("ioctl", Some(16), Some(29), When::CommandBeside(HARMLESS_IOCTL)),
     both("setpriority", 141, 140),
     both("ioprio_set", 251, 30),
     both("sched_setparam", 142, 118),
@@ -151,6 +179,14 @@ pub const REFUSED: &[Refused] = &[
     both("lsetxattr", 189, 6),
     both("fsetxattr", 190, 7),
     new("setxattrat", 463),
+    both("getxattr", 191, 8),
+    both("lgetxattr", 192, 9),
+    both("fgetxattr", 193, 10),
+    new("getxattrat", 464),
+    both("listxattr", 194, 11),
+    both("llistxattr", 195, 12),
+    both("flistxattr", 196, 13),
+    new("listxattrat", 465),
     both("removexattr", 197, 14),
     both("lremovexattr", 198, 15),
     both("fremovexattr", 199, 16),
@@ -185,6 +221,9 @@ pub const REFUSED: &[Refused] = &[
     new("listmount", 458),
     new("open_tree_attr", 467),
     // Memory that no limit counts, and shared memory of other processes.
+    ("mmap", Some(9), Some(222), When::Flags(SHARED_ANONYMOUS)),
+    ("mmap", Some(9), Some(222), When::Flags(GROWS_DOWN)),
+    both("remap_file_pages", 216, 234),
     both("memfd_create", 319, 279),
     new("memfd_secret", 447),
     both("shmget", 29, 194),
@@ -193,9 +232,18 @@ pub const REFUSED: &[Refused] = &[
     both("semget", 64, 190),
     both("semop", 65, 193),
     both("semctl", 66, 191),
+    both("semtimedop", 220, 192),
+    both("shmdt", 67, 197),
     both("msgget", 68, 186),
+    both("msgsnd", 69, 189),
+    both("msgrcv", 70, 188),
+    both("msgctl", 71, 187),
     both("mq_open", 240, 180),
     both("mq_unlink", 241, 181),
+    both("mq_timedsend", 242, 182),
+    both("mq_timedreceive", 243, 183),
+    both("mq_notify", 244, 184),
+    both("mq_getsetattr", 245, 185),
     // Limits and identity.
     ("prlimit64", Some(302), Some(261), When::SetsLimit),
     both("setrlimit", 160, 164),

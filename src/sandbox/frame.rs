@@ -17,6 +17,18 @@ pub enum FrameError {
         /// The limit in bytes.
         largest: u64,
     },
+    /// The result is nested too deep.
+    #[error("its result is nested more than {deepest} levels deep")]
+    TooDeep {
+        /// The limit.
+        deepest: usize,
+    },
+    /// The result has too many values.
+    #[error("its result has more than {most} values")]
+    TooMany {
+        /// The limit.
+        most: usize,
+    },
     /// Something came after the frame.
     #[error("it sent more than one result; something besides the driver wrote to the result descriptor")]
     MoreThanOne,
@@ -31,6 +43,47 @@ pub enum FrameError {
     /// Nothing came.
     #[error("it ended without a result")]
     Missing,
+}
+
+/// The deepest nesting of a result: more than entities and configurations are allowed to have.
+pub const DEEPEST: usize = 2048;
+
+/// The most values of a result. Reading JSON takes the caller's event loop time for each of them, however small.
+pub const MOST_VALUES: usize = 4_000_000;
+
+/// Bounds what reading a frame would cost, in one pass that builds nothing. Whether it is JSON is for the parser to say.
+///
+/// # Errors
+/// Too deep; too many.
+pub fn bound(frame: &[u8]) -> Result<(), FrameError> {
+    let (mut depth, mut values, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in frame {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                (depth, values) = (depth + 1, values + 1);
+                if depth > DEEPEST {
+                    return Err(FrameError::TooDeep { deepest: DEEPEST });
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
+            _ => {}
+        }
+        if values > MOST_VALUES {
+            return Err(FrameError::TooMany { most: MOST_VALUES });
+        }
+    }
+    Ok(())
 }
 
 /// Collects a frame from pieces.
@@ -130,6 +183,14 @@ mod tests {
         let mut reader = FrameReader::new(10);
         let refused = reader.take(&u32::MAX.to_be_bytes());
         assert_eq!(refused, Err(FrameError::TooLarge { announced: u64::from(u32::MAX), largest: 10 }));
+    }
+
+    #[test]
+    fn what_costs_too_much_to_read_is_refused() {
+        assert_eq!(bound("[\"[[[[\\\"[\"]".as_bytes()), Ok(()));
+        assert_eq!(bound("[".repeat(DEEPEST + 1).as_bytes()), Err(FrameError::TooDeep { deepest: DEEPEST }));
+        assert_eq!(bound("[]".repeat(DEEPEST + 1).as_bytes()), Ok(()));
+        assert_eq!(bound("0,".repeat(MOST_VALUES + 1).as_bytes()), Err(FrameError::TooMany { most: MOST_VALUES }));
     }
 
     #[test]

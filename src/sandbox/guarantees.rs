@@ -31,6 +31,9 @@ pub struct TriedLayer {
     pub refused: Option<Probed>,
     /// Why it could not be applied.
     pub reason: Option<String>,
+    /// Whether the launcher said so itself, so that it is no accident of the moment.
+    #[serde(skip)]
+    pub answered: bool,
 }
 
 /// What the kernel's layers hold here.
@@ -63,7 +66,10 @@ pub fn kernel_layers(launcher: &Path, temp_directory: &Path, signals: &Signals) 
     let found = try_all(launcher, &root, signals);
     root.remove()?;
     let found = found?;
-    *FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(found.clone());
+    // An answer is a fact about the kernel; a launcher that did not come back is not, and is asked again.
+    if [&found.landlock, &found.seccomp, &found.resource_limits].iter().all(|layer| layer.answered) {
+        *FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(found.clone());
+    }
     Ok(found)
 }
 
@@ -115,9 +121,10 @@ fn try_layer(
         _ => None,
     });
     Ok(match refused {
-        Some(refused) if applied => TriedLayer { refused: Some(refused), reason: None },
+        Some(refused) if applied => TriedLayer { refused: Some(refused), reason: None, answered: true },
         _ => TriedLayer {
             refused: None,
+            answered: reason.is_some(),
             reason: Some(reason.unwrap_or_else(|| {
                 let exit = end.exit.map_or_else(|| "no exit".to_owned(), |exit| exit.to_string());
                 format!("the launcher ended without an answer ({exit})")
@@ -213,17 +220,33 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
         Guarantee { held, by: by.into_iter().chain(model.then_some(MODEL)).collect(), reason }
     };
     let (landlock, seccomp, limits) = (&layers.landlock, &layers.seccomp, &layers.resource_limits);
+    // The limit counts private memory only; the filters refuse the rest. One without the other bounds nothing.
+    let counted = guarantee(false, &[("resource-limits", limits, |probed| probed.memory)]);
+    let uncounted = guarantee(false, &[("seccomp", seccomp, |probed| probed.uncounted_memory)]);
+    let memory = if counted.held && uncounted.held {
+        Guarantee { by: [counted.by, uncounted.by].concat(), ..counted_reason(None) }
+    } else {
+        counted_reason(counted.reason.or(uncounted.reason))
+    };
     Guarantees {
         files: guarantee(true, &[("landlock", landlock, |probed| probed.read && probed.list && probed.write)]),
         network: guarantee(asked.node_major >= 25, &[("seccomp", seccomp, |probed| probed.network)]),
         processes: guarantee(true, &[("seccomp", seccomp, |probed| probed.process)]),
         signals: guarantee(
             false,
-            &[("landlock", landlock, |probed| probed.signal), ("seccomp", seccomp, |probed| probed.signal)],
+            &[
+                // Its scope is looked at when a signal is sent, by whatever road; the filters must close each road.
+                ("landlock", landlock, |probed| probed.signal),
+                ("seccomp", seccomp, |probed| probed.signal && probed.signal_by_descriptor),
+            ],
         ),
-        // Limits are set whatever is asked; they are the kernel's all the same.
-        memory: guarantee(false, &[("resource-limits", limits, |probed| probed.memory)]),
+        memory,
     }
+}
+
+/// The guarantee of memory without its mechanisms: held if there is no reason why not.
+fn counted_reason(reason: Option<String>) -> Guarantee {
+    Guarantee { held: reason.is_none(), by: Vec::new(), reason }
 }
 
 #[cfg(test)]
@@ -232,13 +255,20 @@ mod tests {
 
     fn layer(refused: Option<Probed>) -> TriedLayer {
         let reason = refused.is_none().then(|| "not there".to_owned());
-        TriedLayer { refused, reason }
+        TriedLayer { refused, reason, answered: true }
     }
 
     #[test]
     fn each_guarantee_falls_with_the_layer_that_holds_it() {
         let files = Probed { read: true, list: true, write: true, signal: true, ..Probed::default() };
-        let calls = Probed { network: true, process: true, signal: true, ..Probed::default() };
+        let calls = Probed {
+            network: true,
+            process: true,
+            signal: true,
+            signal_by_descriptor: true,
+            uncounted_memory: true,
+            ..Probed::default()
+        };
         let memory = Probed { memory: true, ..Probed::default() };
         let all = KernelLayers {
             landlock_abi: Some(7),
@@ -257,7 +287,7 @@ mod tests {
 
         let without_seccomp = guarantees(&KernelLayers { seccomp: layer(None), ..all.clone() }, asked);
         let held: Vec<bool> = without_seccomp.each().iter().map(|(_, guarantee)| guarantee.held).collect();
-        assert_eq!(held, [true, false, false, true, true]);
+        assert_eq!(held, [true, false, false, true, false]);
 
         // Accepted, and holding nothing.
         let hollow = guarantees(&KernelLayers { landlock: layer(Some(Probed::default())), ..all }, asked);

@@ -15,6 +15,10 @@ pub const LONGEST_LINE: usize = 256 * 1024;
 /// The most that is forwarded of a stream, in bytes of its raw form.
 pub const MOST_FORWARDED: usize = 1024 * 1024;
 
+/// What a line counts towards that besides its bytes: handing on a line costs the caller's event loop time, an empty one
+/// too.
+const LINE_COST: usize = 64;
+
 /// The last bytes of stderr that are kept for an error message.
 pub const KEPT_TAIL: usize = 64 * 1024;
 
@@ -60,7 +64,7 @@ impl OutputStream {
         if self.cut_stream {
             return None;
         }
-        self.forwarded += raw.len() + 1;
+        self.forwarded += raw.len() + LINE_COST;
         if self.forwarded > MOST_FORWARDED {
             self.cut_stream = true;
             return Some(format!("[output cut after {MOST_FORWARDED} bytes]"));

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::child::{ChildEnd, Fault};
+use super::child::{ChildEnd, Exit, Fault};
 use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut};
-use super::frame::FrameError;
+use super::frame::{FrameError, bound};
+use super::output::harmless;
 
 /// What kind of result is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -143,11 +144,16 @@ pub struct EntitySetText<'a> {
     entities: Vec<&'a RawValue>,
 }
 
+/// The most errors, and the most values that are not data, that are handed on.
+const MOST_ERRORS: usize = 1000;
+
 fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
-    match error.raw {
+    let classified = match error.raw {
         Some(raw) => classify(&error.file, &raw, error.error_type, boundary),
         None => ClassifiedError { file: cut(&error.file), message: cut(&error.message), error_type: error.error_type },
-    }
+    };
+    // Its texts are the project's, and may end on a terminal.
+    ClassifiedError { message: harmless(&classified.message), ..classified }
 }
 
 /// Turns the end of a child into a report.
@@ -169,6 +175,7 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
     fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, String> {
         serde_json::from_slice(frame).map_err(|error| error.to_string())
     }
+    bound(frame).map_err(|error| error.to_string())?;
     let Kind { kind } = parse(frame)?;
     match (expected, kind.as_str()) {
         (Expected::Run, "run") => {
@@ -190,7 +197,14 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
             Ok(Report::Unusable { module: cut(&module), name: cut(&name) })
         }
         (Expected::Value, "value") => Ok(Report::Value { value: parse::<ValueFrame<'_>>(frame)?.value }),
-        (Expected::Value, "refused") => Ok(Report::Refused { list: parse::<RefusedFrame>(frame)?.list }),
+        (Expected::Value, "refused") => {
+            let mut list = parse::<RefusedFrame>(frame)?.list;
+            list.truncate(MOST_ERRORS);
+            for refusal in &mut list {
+                (refusal.path, refusal.found) = (harmless(&cut(&refusal.path)), harmless(&cut(&refusal.found)));
+            }
+            Ok(Report::Refused { list })
+        }
         (Expected::Value, "failed") => {
             let FailedFrame { error, incomplete } = parse(frame)?;
             let mut error = words(error, boundary);
@@ -203,6 +217,9 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
     }
 }
 
+/// The signal of a process that has used up `RLIMIT_CPU`.
+const SIGXCPU: i32 = 24;
+
 fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
     let sentence = match (fault, end.exit) {
         (Fault::TimedOut(timeout), _) => {
@@ -210,6 +227,9 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
         }
         (Fault::Launch(failure), _) => {
             return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
+        }
+        (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
+            format!("{label} used up its processor time (cpuSeconds) before reporting")
         }
         (Fault::Frame(FrameError::Missing), Some(exit)) => format!("{label} exited before reporting ({exit})"),
         (Fault::Frame(FrameError::Missing), None) => {
