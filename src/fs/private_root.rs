@@ -67,12 +67,20 @@ impl PrivateRoot {
         }
     }
 
-    /// Takes hold of an empty directory that a caller made, and gives it mode 0700.
+    /// Takes hold of a directory that somebody else made, with what is in it, and gives it mode 0700.
     ///
     /// # Errors
-    /// A system error: it is missing, no directory, a link, not ours, or held by somebody else. The module's code where
-    /// there is something in it: what a root holds goes with it, so nothing but a mirror may be in one.
+    /// A system error: it is missing, no directory, a link, not ours, or held by somebody else.
     pub fn hold(path: &Path, beneath: Beneath) -> Result<Self> {
+        Self::take(path, beneath, Content::Any)
+    }
+
+    /// The same for a directory that must be empty: what is in a root goes with it, and what a caller had there before
+    /// is not ours to remove.
+    ///
+    /// # Errors
+    /// As [`PrivateRoot::hold`]; the module's code where there is something in it, which is then left as it was.
+    pub fn hold_empty(path: &Path, beneath: Beneath) -> Result<Self> {
         Self::take(path, beneath, Content::Nothing)
     }
 
@@ -321,6 +329,19 @@ mod tests {
             }
         });
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_in_a_directory_is_held_with_it_or_refuses_it() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("made");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("file"), "x").unwrap();
+        let failure = PrivateRoot::hold_empty(&path, Beneath::detected()).unwrap_err();
+        assert!(matches!(failure, Failure::Contained { code: ContainedCode::BoundaryFailed, .. }), "{failure:?}");
+        assert!(path.join("file").exists());
+        PrivateRoot::hold(&path, Beneath::detected()).unwrap().remove().unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

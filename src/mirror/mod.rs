@@ -168,7 +168,7 @@ pub fn prepare(request: &MirrorRequest, control: &mut Control<'_>, hooks: &dyn H
     // Step 5.
     let root = match hooks.make_temp_root()? {
         None => PrivateRoot::create(&request.temp_directory, MIRROR_PREFIX, request.beneath)?,
-        Some(given) if has_text(&canonical_path(&given)) => PrivateRoot::hold(&given, request.beneath)?,
+        Some(given) if has_text(&canonical_path(&given)) => PrivateRoot::hold_empty(&given, request.beneath)?,
         Some(_) => return Err(Failure::contained(ContainedCode::BoundaryFailed)),
     };
     // Steps 6 and 7, and 8 for all that fails in them.
