@@ -8,6 +8,7 @@
 // goes wrong inside a run is an error in its result. Configurations and calls have no such result and reject with what
 // went wrong. Source: contract/sandbox.md.
 
+const { chmodSync, mkdtempSync, realpathSync, rmSync } = require('node:fs')
 const fs = require('node:fs/promises')
 const os = require('node:os')
 const path = require('node:path')
@@ -95,11 +96,31 @@ function requireGrantable(granted, name) {
   return granted
 }
 
-/** @returns {Promise<string>} a fresh directory of this call's own, canonical */
-async function makeBundleDirectory() {
-  const made = await fs.mkdtemp(path.join(await fs.realpath(os.tmpdir()), BUNDLE_PREFIX))
-  await fs.chmod(made, 0o700)
+/**
+ * The directories of runs that go on. Where the process exits in the middle, what follows an `await` never comes; the
+ * listener is there only while a run goes on.
+ * @type {Set<string>}
+ */
+const bundleDirectories = new Set()
+
+function removeBundleDirectories() {
+  for (const directory of bundleDirectories) rmSync(directory, { recursive: true, force: true })
+}
+
+/** @returns {string} a fresh directory of this call's own, canonical */
+function makeBundleDirectory() {
+  const made = mkdtempSync(path.join(realpathSync(os.tmpdir()), BUNDLE_PREFIX))
+  if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
+  bundleDirectories.add(made)
+  chmodSync(made, 0o700)
   return made
+}
+
+/** @param {string} directory */
+async function removeBundleDirectory(directory) {
+  await fs.rm(directory, { recursive: true, force: true })
+  bundleDirectories.delete(directory)
+  if (bundleDirectories.size === 0) process.off('exit', removeBundleDirectories)
 }
 
 /**
@@ -126,7 +147,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
   )
   await requireModuleFiles(options)
   const external = await resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
-  const bundleDir = await makeBundleDirectory()
+  const bundleDir = makeBundleDirectory()
   try {
     await fs.copyFile(BOOT, path.join(bundleDir, BOOT_NAME))
     const readable = [
@@ -227,7 +248,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       options.signal?.removeEventListener('abort', forwardAbort)
     }
   } finally {
-    await fs.rm(bundleDir, { recursive: true, force: true })
+    await removeBundleDirectory(bundleDir)
   }
 }
 
