@@ -68,6 +68,16 @@ const driverPathIn = (bundleDir) => path.join(bundleDir, 'driver.mts')
 const bundlePathIn = (bundleDir) => path.join(bundleDir, 'child.mjs')
 
 /**
+ * The driver imports by name from the trusted modules alone: one that lacks an export is no bad file of the project, even
+ * where it is a file of the project.
+ * @param {Message} message
+ * @returns {boolean}
+ */
+function isMissingExport({ text, location }) {
+  return location?.namespace === DRIVER_NAMESPACE && text.startsWith('No matching export')
+}
+
+/**
  * @param {BundleRequest} request
  * @returns {Promise<{ bytes: number, configuration: FileFailure[] }>}
  */
@@ -78,6 +88,7 @@ async function build(request) {
     const attempt = await buildOnce(request, progress)
     if (await checkConfiguration(request, progress, attempt)) continue
     if (attempt.metafile === undefined) {
+      if (attempt.errors.some(isMissingExport)) throw buildError(attempt.errors)
       if (await blameFiles(request, progress, attempt)) continue
       if (await blameEntries(request, progress, attempt)) continue
       throw buildError(attempt.errors)
