@@ -74,7 +74,7 @@ const bundlePathIn = (bundleDir) => path.join(bundleDir, 'child.mjs')
  * @returns {boolean}
  */
 function isMissingExport({ text, location }) {
-  return location?.namespace === DRIVER_NAMESPACE && text.startsWith('No matching export')
+  return location?.file.startsWith(`${DRIVER_NAMESPACE}:`) === true && text.startsWith('No matching export')
 }
 
 /**
