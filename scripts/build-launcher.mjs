@@ -23,11 +23,25 @@ if (target === undefined) {
 }
 // A directory of its own: with other flags than the addon's, each build would make the other start over.
 const targetDirectory = path.join(process.env.CARGO_TARGET_DIR ?? path.join(root, 'target'), 'launcher')
-const arguments_ = ['build', '--release', '--locked', '--no-default-features', '--bin', 'sallyport-launch', '--target', target, '--target-dir', targetDirectory]
+const arguments_ = [
+  'build',
+  '--release',
+  '--locked',
+  '--no-default-features',
+  '--bin',
+  'sallyport-launch',
+  '--target',
+  target,
+  '--target-dir',
+  targetDirectory,
+]
 const build = spawnSync('cargo', arguments_, {
   cwd: root,
   stdio: 'inherit',
-  env: { ...process.env, RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} -C target-feature=+crt-static -C relocation-model=static`.trim() },
+  env: {
+    ...process.env,
+    RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} -C target-feature=+crt-static -C relocation-model=static`.trim(),
+  },
 })
 if (build.status !== 0) {
   console.error(`The launcher could not be built: ${build.error?.message ?? `cargo ended with ${build.status}`}`)
