@@ -229,7 +229,7 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
             return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
         }
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
-            format!("{label} used up its processor time (cpuSeconds) before reporting")
+            format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
         }
         (Fault::Frame(FrameError::Missing), Some(exit)) => format!("{label} exited before reporting ({exit})"),
         (Fault::Frame(FrameError::Missing), None) => {
