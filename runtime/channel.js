@@ -49,6 +49,17 @@ const STDOUT = 1
 const STDERR = 2
 
 const resultDescriptor = takeDescriptor('SALLYPORT_RESULT_FD')
+
+// Nothing is waited for once the result is there, so what was written before it must be out by then: newer versions of
+// Node write what a pipe does not take at once only later.
+if (resultDescriptor !== undefined) {
+  for (const stream of [process.stdout, process.stderr]) {
+    const { _handle: handle } = /** @type {{ _handle?: { setBlocking?: (blocking: boolean) => void } }} */ (
+      /** @type {unknown} */ (stream)
+    )
+    handle?.setBlocking?.(true)
+  }
+}
 delete process.env.SALLYPORT_CONTROL_FD
 
 /** One for the process, whatever number of channels is made: the parent takes one frame. */
