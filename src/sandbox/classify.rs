@@ -150,6 +150,12 @@ fn permission_model(error: &RawError) -> Option<Denial> {
             operation: Some("Addons".to_owned()),
             resource: error.resource.clone().or_else(|| error.path.clone()),
         }),
+        // Native code by another door: the codes have other reasons too, so that the sentence decides.
+        "ERR_LOAD_SQLITE_EXTENSION" | "ERR_CRYPTO_CUSTOM_ENGINE_NOT_SUPPORTED" => error
+            .message
+            .as_deref()?
+            .contains("permission model")
+            .then(|| Denial { operation: Some("Addons".to_owned()), resource: None }),
         _ => None,
     }
 }
@@ -157,7 +163,9 @@ fn permission_model(error: &RawError) -> Option<Denial> {
 fn network_operation(error: &RawError) -> bool {
     matches!(
         error.syscall.as_deref(),
-        Some("connect" | "socket" | "bind" | "listen" | "send" | "getaddrinfo" | "queryA" | "queryAaaa")
+        Some(
+            "connect" | "socket" | "bind" | "listen" | "send" | "getaddrinfo" | "getnameinfo" | "queryA" | "queryAaaa"
+        )
     ) || error.address.is_some()
         || error.hostname.is_some()
 }
@@ -177,9 +185,12 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
         return None;
     }
     let code = error.code.as_deref()?;
+    if let Some(denial) = told_by_message(code, error, boundary) {
+        return Some(denial);
+    }
     let syscall = error.syscall.as_deref()?;
     let operation = |name: &str, resource: Option<String>| Some(Denial { operation: Some(name.to_owned()), resource });
-    if syscall == "getaddrinfo" || syscall.starts_with("query") {
+    if matches!(syscall, "getaddrinfo" | "getnameinfo") || syscall.starts_with("query") {
         return matches!(
             code,
             "EAI_AGAIN" | "EAI_FAIL" | "EAI_SYSTEM" | "ECONNREFUSED" | "ETIMEOUT" | "EPERM" | "EACCES"
@@ -193,21 +204,51 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
         "connect" | "socket" | "bind" | "listen" | "send" | "sendto" | "sendmsg" | "setsockopt" => {
             operation("Net", place(error))
         }
-        "spawn" | "spawnSync" | "fork" | "posix_spawn" => {
+        "spawn" | "spawnSync" | "fork" | "posix_spawn" | "execve" => {
             let program = syscall.split_once(' ').map(|(_, program)| program.to_owned());
             operation("ChildProcess", program.or_else(|| error.path.clone()))
         }
         "kill" => operation("Signal", error.path.clone()),
         "open" | "read" | "scandir" | "opendir" | "lstat" | "stat" | "readlink" | "realpath" | "access"
-        | "copyfile" => {
+        | "copyfile" | "watch" => {
+            // Some versions do not say what they could not open as a directory.
+            let Some(path) = error.path.clone() else {
+                return (syscall == "opendir").then(|| operation("FileSystemRead", None))?;
+            };
             // Inside what the child may read, a refusal is the file's own permissions and stays what it is.
-            let path = error.path.clone()?;
             (!is_readable(&path, boundary)).then(|| operation("FileSystemRead", Some(path)))?
         }
-        "write" | "mkdir" | "mkdtemp" | "rename" | "link" | "symlink" | "unlink" | "rmdir" | "chmod" | "fchmod"
-        | "chown" | "utime" | "futime" | "ftruncate" | "truncate" => operation("FileSystemWrite", error.path.clone()),
+        "write" | "mkdir" | "mkdtemp" | "rename" | "link" | "symlink" | "unlink" | "rmdir" | "rm" | "cp" | "chmod"
+        | "fchmod" | "lchmod" | "chown" | "fchown" | "lchown" | "utime" | "futime" | "lutime" | "ftruncate"
+        | "truncate" => operation("FileSystemWrite", error.path.clone()),
         _ => None,
     }
+}
+
+/// What the kernel denied where Node keeps the error number to itself and only its sentence has it.
+fn told_by_message(code: &str, error: &RawError, boundary: &Boundary) -> Option<Denial> {
+    let message = error.message.as_deref()?;
+    let refused =
+        ["EPERM", "EACCES", "Permission denied", "permission denied"].iter().any(|word| message.contains(word));
+    let (name, resource) = match (code, error.syscall.as_deref()) {
+        // Node takes the number of this one with the wrong sign, so that it has no name.
+        ("ERR_SYSTEM_ERROR", Some("uv_interface_addresses")) => ("Net", None),
+        ("ERR_SYSTEM_ERROR", Some("uv_os_setpriority")) if refused => ("Signal", None),
+        ("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd")) if refused => ("FileSystemRead", Some("/etc/passwd".to_owned())),
+        ("ERR_DLOPEN_FAILED", _) if refused => ("Addons", error.path.clone()),
+        ("ERR_SQLITE_ERROR", _) => {
+            // SQLite does not say why. A database that is missing inside of the project is none that was denied, but
+            // only one that is attached is told by its path.
+            let rest = message.strip_prefix("unable to open database")?;
+            let path = rest.strip_prefix(": ").map(str::to_owned);
+            if path.as_deref().is_some_and(|path| is_readable(path, boundary)) {
+                return None;
+            }
+            ("FileSystemRead", path)
+        }
+        _ => return None,
+    };
+    Some(Denial { operation: Some(name.to_owned()), resource })
 }
 
 fn is_readable(path: &str, boundary: &Boundary) -> bool {
@@ -278,6 +319,39 @@ mod tests {
         assert_eq!(message("/p/a.ts", &error), "m");
         let outside = RawError { path: Some("/q".to_owned()), ..error };
         assert!(message("/p/a.ts", &outside).starts_with("sandbox denied FileSystemRead (/q): "));
+    }
+
+    #[test]
+    fn a_denial_that_only_the_sentence_tells_reads_the_same() {
+        let said = |code: &str, syscall: Option<&str>, text: &str| RawError {
+            message: Some(text.to_owned()),
+            syscall: syscall.map(str::to_owned),
+            ..coded(code)
+        };
+        let cases = [
+            (said("ERR_SYSTEM_ERROR", Some("uv_interface_addresses"), "returned Unknown system error 1"), "Net"),
+            (said("ERR_SYSTEM_ERROR", Some("uv_os_setpriority"), "returned EPERM"), "Signal"),
+            (said("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd"), "returned EACCES"), "FileSystemRead (/etc/passwd)"),
+            (said("ERR_DLOPEN_FAILED", None, "cannot open shared object file: Permission denied"), "Addons"),
+            (said("ERR_SQLITE_ERROR", None, "unable to open database file"), "FileSystemRead"),
+            (said("ERR_SQLITE_ERROR", None, "unable to open database: /q/x.db"), "FileSystemRead (/q/x.db)"),
+            (said("ERR_LOAD_SQLITE_EXTENSION", None, "Cannot load when the permission model is enabled."), "Addons"),
+            (said("EAI_AGAIN", Some("getnameinfo"), "getnameinfo EAI_AGAIN"), "Net"),
+            (said("EPERM", Some("lchown"), "EPERM"), "FileSystemWrite"),
+            (said("EACCES", Some("opendir"), "EACCES"), "FileSystemRead"),
+        ];
+        for (error, expected) in cases {
+            assert!(message("/p/a.ts", &error).starts_with(&format!("sandbox denied {expected}: ")), "{error:?}");
+        }
+        for (code, text) in [
+            ("ERR_SYSTEM_ERROR", "uv_os_get_passwd returned ENOENT"),
+            ("ERR_DLOPEN_FAILED", "undefined symbol"),
+            ("ERR_SQLITE_ERROR", "no such table"),
+            ("ERR_SQLITE_ERROR", "unable to open database: /p/missing.db"),
+            ("ERR_LOAD_SQLITE_EXTENSION", "extension loading is not allowed"),
+        ] {
+            assert_eq!(message("/p/a.ts", &said(code, None, text)), text);
+        }
     }
 
     #[test]
