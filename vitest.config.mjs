@@ -9,9 +9,6 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['__test__/**/*.test.ts'],
-    // The attack corpus is a run of its own (`npm run attacks`): every attack on every Node takes many minutes, and it belongs
-    // to issue 4, which is open. Nothing may be concluded from its absence here.
-    exclude: process.env.SALLYPORT_ATTACKS ? [] : ['__test__/attacks*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     // A bound against a test that hangs, far above what any of them takes: nothing is measured by it.

@@ -6,7 +6,6 @@
 // rules: contract/sandbox.md, "Bundling".
 
 const fs = require('node:fs/promises')
-const os = require('node:os')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
 
@@ -14,7 +13,6 @@ const {
   invalidValue,
   optional,
   requireAbortSignal,
-  requireAbsolutePath,
   requireArray,
   requireObject,
   requirePath,
@@ -22,7 +20,9 @@ const {
 } = require('./arguments')
 const { build, bundlePathIn } = require('./bundle/build')
 const { createContainment } = require('./bundle/containment')
+const { createBundleDirectory } = require('./bundle/directory')
 const { resolveExternalPackages } = require('./bundle/packages')
+const { requireModules } = require('./sandbox/driver')
 
 /**
  * @typedef {{ collect: string, resolve: string, entityWireCodec: string, provenance: string, params?: string,
@@ -68,23 +68,6 @@ const { resolveExternalPackages } = require('./bundle/packages')
  * @property {string} [toolRoot]
  * @property {AbortSignal} [signal]
  */
-
-const REQUIRED_MODULES = /** @type {const} */ (['collect', 'resolve', 'entityWireCodec', 'provenance'])
-const OPTIONAL_MODULES = /** @type {const} */ (['params', 'childErrors'])
-
-const DEFAULT_PREFIX = 'chant-sandbox-'
-
-/**
- * @param {unknown} value
- * @param {string} name
- * @returns {TrustedModules}
- */
-function requireModules(value, name) {
-  const modules = requireObject(value, name)
-  for (const key of REQUIRED_MODULES) requireAbsolutePath(modules[key], `${name}.${key}`)
-  for (const key of OPTIONAL_MODULES) optional(modules[key], `${name}.${key}`, requireAbsolutePath)
-  return /** @type {TrustedModules} */ (/** @type {unknown} */ (modules))
-}
 
 /**
  * @param {unknown} value
@@ -132,16 +115,6 @@ function checkOptions(options) {
 }
 
 /**
- * @param {string} prefix
- * @returns {Promise<string>} a fresh directory of mode 0700, canonical
- */
-async function createBundleDirectory(prefix) {
-  const directory = await fs.mkdtemp(path.join(await fs.realpath(os.tmpdir()), prefix))
-  await fs.chmod(directory, 0o700)
-  return directory
-}
-
-/**
  * Bundles into a directory that is there already, and leaves its removal to the caller.
  * @param {BuildRequest} request
  * @returns {Promise<{ bundlePath: string, bytes: number, durationMs: number, externalReadPaths: string[],
@@ -171,10 +144,10 @@ async function buildBundle({ driverSource, bundleDir, buildRoot, readRoots = [],
  */
 async function bundleDriver(driverSource, options = {}) {
   requireString(driverSource, 'driverSource')
-  const { tempPrefix = DEFAULT_PREFIX, ...rest } = checkOptions(options)
+  const { tempPrefix, ...rest } = checkOptions(options)
   rest.signal?.throwIfAborted()
   const start = performance.now()
-  const bundleDir = await createBundleDirectory(tempPrefix)
+  const bundleDir = createBundleDirectory(tempPrefix)
   try {
     const { bundlePath, externalReadPaths, bytes } = await buildBundle({ driverSource, bundleDir, ...rest })
     return { bundlePath, bundleDir, externalReadPaths, durationMs: performance.now() - start, bytes }
@@ -184,4 +157,4 @@ async function bundleDriver(driverSource, options = {}) {
   }
 }
 
-module.exports = { buildBundle, bundleDriver, createBundleDirectory, resolveExternalPackages }
+module.exports = { buildBundle, bundleDriver, resolveExternalPackages }

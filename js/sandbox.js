@@ -8,9 +8,8 @@
 // goes wrong inside a run is an error in its result. Configurations and calls have no such result and reject with what
 // went wrong. Source: contract/sandbox.md.
 
-const { chmodSync, mkdtempSync, realpathSync, rmSync } = require('node:fs')
+const { rmSync } = require('node:fs')
 const fs = require('node:fs/promises')
-const os = require('node:os')
 const path = require('node:path')
 
 const {
@@ -23,6 +22,7 @@ const {
   requireString,
 } = require('./arguments')
 const { buildBundle, resolveExternalPackages } = require('./bundle')
+const { createBundleDirectory } = require('./bundle/directory')
 const { DiscoveryError } = require('./discovery-error')
 const { decodeEntitySet } = require('./entities')
 const { runJob } = require('./job')
@@ -54,7 +54,6 @@ const { describeNonData } = require('../runtime/data')
 
 const BOOT = path.join(__dirname, '..', 'runtime', 'boot.mjs')
 const BOOT_NAME = 'boot.mjs'
-const BUNDLE_PREFIX = 'chant-sandbox-'
 
 // The descriptors at which the launcher puts the result and the control pipe (src/isolation/plan.rs).
 const RESULT_DESCRIPTOR = 3
@@ -107,13 +106,12 @@ function removeBundleDirectories() {
   for (const directory of bundleDirectories) rmSync(directory, { recursive: true, force: true })
 }
 
-/** @returns {string} a fresh directory of this call's own, canonical */
-function makeBundleDirectory() {
-  const made = mkdtempSync(path.join(realpathSync(os.tmpdir()), BUNDLE_PREFIX))
+/** @returns {string} a directory that the end of the process removes too */
+function holdBundleDirectory() {
+  const directory = createBundleDirectory()
   if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
-  bundleDirectories.add(made)
-  chmodSync(made, 0o700)
-  return made
+  bundleDirectories.add(directory)
+  return directory
 }
 
 /** @param {string} directory */
@@ -140,14 +138,15 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
   options.signal?.throwIfAborted()
   const launcher = launcherPath()
   const source = driverSource(task, options.modules)
-  const driver = permissionModel ? source : source.replaceAll('channel.requireRestriction()', 'undefined')
+  // A whole line: what is embedded in the text is JSON, which has no line of its own.
+  const driver = permissionModel ? source : source.replace(/^ *channel\.requireRestriction\(\);$/m, '')
   const program = await nodeProgram(options.nodePath ?? process.execPath)
   const readRoots = await Promise.all(
     options.readRoots.map((root, index) => requireDirectory(root, `options.readRoots[${index}]`)),
   )
   await requireModuleFiles(options)
   const external = await resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
-  const bundleDir = makeBundleDirectory()
+  const bundleDir = holdBundleDirectory()
   try {
     await fs.copyFile(BOOT, path.join(bundleDir, BOOT_NAME))
     const readable = [

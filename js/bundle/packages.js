@@ -28,29 +28,6 @@ const binding = require('../binding')
 /** The names that are never bundled. */
 const EXTERNAL_NAMES = Object.freeze(['typescript'])
 
-/** @type {Map<string, string>} stands in for the addon's cache where the addon is older than this file */
-const fallbackCache = new Map()
-
-/** @type {{ externalPackageCacheGet?: (key: string) => string | null, externalPackageCacheSet?: (key: string, json: string) => void }} */
-const native = binding
-
-/**
- * @param {string} key
- * @returns {string | null}
- */
-function cacheGet(key) {
-  return native.externalPackageCacheGet ? native.externalPackageCacheGet(key) : (fallbackCache.get(key) ?? null)
-}
-
-/**
- * @param {string} key
- * @param {string} json
- */
-function cacheSet(key, json) {
-  if (native.externalPackageCacheSet) native.externalPackageCacheSet(key, json)
-  else fallbackCache.set(key, json)
-}
-
 /**
  * @param {string} absolute
  * @returns {Promise<'file' | 'directory' | undefined>} what is there after links were followed; undefined for anything
@@ -127,14 +104,14 @@ async function findPackage(name, origin) {
  */
 async function resolveExternalPackages({ toolRoot, modules }) {
   const origin = toolRoot ?? (modules ? await packageOfModule(modules.collect) : __dirname)
-  const cached = cacheGet(origin)
+  const cached = binding.externalPackageCacheGet(origin)
   if (cached !== null) return JSON.parse(cached)
   const real = await fs.realpath(origin).catch(() => path.resolve(origin))
   const found = await Promise.all(EXTERNAL_NAMES.map((name) => findPackage(name, real)))
   const packages = found.filter((each) => each !== undefined)
   /** @type {ExternalPackages} */
   const result = { packages, readPaths: [...new Set(packages.map((each) => path.dirname(each.path)))], origin: real }
-  cacheSet(origin, JSON.stringify(result))
+  binding.externalPackageCacheSet(origin, JSON.stringify(result))
   return result
 }
 

@@ -6,7 +6,7 @@
 const binding = require('../binding')
 const { optional, requireOneOf, requireString } = require('../arguments')
 const { DiscoveryError } = require('../discovery-error')
-const { toJson } = require('../json')
+const { fromJson, toJson } = require('../json')
 const { describeError } = require('../../runtime/child-errors')
 
 /** @typedef {import('../../index.js').DiscoveryErrorType} DiscoveryErrorType */
@@ -22,7 +22,7 @@ const TYPES = /** @type {const} */ (['import', 'resolution', 'circular', 'permis
 function classifyChildError(file, error, fallbackType) {
   const about = requireString(file, 'file')
   const fallback = optional(fallbackType, 'fallbackType', (type, name) => requireOneOf(type, name, TYPES)) ?? 'import'
-  const classified = JSON.parse(binding.classifyError(about, toJson(describeError(error)), toJson(fallback)))
+  const classified = fromJson(binding.classifyError(about, toJson(describeError(error)), toJson(fallback)))
   return new DiscoveryError(about, classified.message, classified.type)
 }
 

@@ -4,7 +4,6 @@
 // Source: `SandboxOptions` in contract/surface.md.
 
 const fs = require('node:fs/promises')
-const path = require('node:path')
 
 const {
   invalidValue,
@@ -18,6 +17,7 @@ const {
   requireString,
   requireWholeNumber,
 } = require('../arguments')
+const { isWithin } = require('../bundle/containment')
 const { requireModules, requireParameters } = require('./driver')
 
 /** @typedef {import('../../index.js').SandboxOptions} SandboxOptions */
@@ -142,15 +142,6 @@ async function requireFile(given, name, root) {
   if (root !== undefined && !isWithin(root, canonical))
     throw invalidValue(name, `a file inside the build root ${root}`, given)
   return canonical
-}
-
-/**
- * @param {string} root
- * @param {string} target
- * @returns {boolean}
- */
-function isWithin(root, target) {
-  return target === root || target.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 }
 
 module.exports = { checkOptions, requireDirectory, requireFile }

@@ -9,16 +9,17 @@ use std::sync::{Mutex, PoisonError};
 use napi_derive::napi;
 use serde::Deserialize;
 
+use super::failure::internal;
 use crate::sandbox::classify::{Boundary, ErrorType, RawError, classify};
 use crate::sandbox::driver::{DriverTask, TrustedModules, generate_driver};
 
-fn read<'a, T: Deserialize<'a>>(json: &'a str) -> napi::Result<T> {
-    serde_json::from_str(json).map_err(|error| napi::Error::from_reason(error.to_string()))
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> napi::Result<T, String> {
+    serde_json::from_str(json).map_err(internal)
 }
 
 /// The text of the driver for a task; both arguments are JSON.
 #[napi(catch_unwind)]
-pub(crate) fn generate_driver_source(task_json: String, modules_json: String) -> napi::Result<String> {
+pub(crate) fn generate_driver_source(task_json: String, modules_json: String) -> napi::Result<String, String> {
     let task: DriverTask = read(&task_json)?;
     let modules: TrustedModules = read(&modules_json)?;
     Ok(generate_driver(&task, &modules))
@@ -26,13 +27,12 @@ pub(crate) fn generate_driver_source(task_json: String, modules_json: String) ->
 
 /// An error that was described as JSON, in the words of a person, as JSON.
 #[napi(catch_unwind)]
-pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: String) -> napi::Result<String> {
+pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: String) -> napi::Result<String, String> {
     let raw: RawError = read(&raw_json)?;
     let fallback: ErrorType = read(&fallback_json)?;
     // What is classified outside of a run may have met the kernel's layers; no directory of it is known to be readable.
-    let boundary = Boundary { readable: Vec::new(), kernel: false };
-    serde_json::to_string(&classify(&file, &raw, fallback, &boundary))
-        .map_err(|error| napi::Error::from_reason(error.to_string()))
+    let boundary = Boundary { readable: Vec::new(), kernel: true };
+    serde_json::to_string(&classify(&file, &raw, fallback, &boundary)).map_err(internal)
 }
 
 /// What was told once already.
