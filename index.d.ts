@@ -768,6 +768,32 @@ export interface IsolationReport {
   node: string
 }
 
+/** One layer of the kernel, applied alone in a throw-away child, and what came of each thing that it tried there. */
+export interface IsolationLayer {
+  /** Whether the layer could be applied. */
+  applied: boolean
+  /** Names of the attempts that were refused. */
+  refused: string[]
+  /** Names of the attempts that went through; each layer is there for some of them only. */
+  allowed: string[]
+  /** Why it could not be applied, or is left out of runs with this Node. */
+  reason?: string
+}
+
+/** What {@link probeIsolation} finds. */
+export interface IsolationProbe extends IsolationReport {
+  /**
+   * Whether this process may make user namespaces. The sandbox needs none and refuses them to its children; null where it
+   * could not be tried.
+   */
+  userNamespaces: boolean | null
+  /**
+   * What each layer does by itself. The attempts: `read`, `list`, `write` (files outside), `network` (sockets), `process`
+   * (fork), `signal`, `signalByDescriptor`, `memory` (private), `uncountedMemory` (shared, growing down), `namespace`.
+   */
+  layers: Record<'landlock' | 'seccomp' | 'resource-limits', IsolationLayer>
+}
+
 /** Options of the sandboxed calls. All optional. */
 export interface SandboxOptions {
   /** Trusted modules in place of sallyport's own. */
@@ -862,7 +888,7 @@ export declare function callSandboxed(
  *
  * @throws A TypeError for a `nodePath` that is no Node with a Permission Model.
  */
-export declare function probeIsolation(options?: { nodePath?: string }): Promise<IsolationReport>
+export declare function probeIsolation(options?: { nodePath?: string }): Promise<IsolationProbe>
 
 /** What {@link generateDriverSource} is to write. */
 export interface GenerateDriverOptions {

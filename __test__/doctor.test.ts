@@ -63,6 +63,17 @@ describe('sallyport doctor', () => {
     expect(stdout).toMatch(/^a sandboxed run +works$/m)
   })
 
+  it('shows what each layer refuses by itself, and whether user namespaces can be made', async () => {
+    const { layers, userNamespaces } = await probeIsolation()
+    const { stdout } = sallyport(['doctor'])
+    for (const [name, { refused }] of Object.entries(layers)) {
+      const [, told = ''] =
+        new RegExp(`^${name} {2,}(.+)$`, 'm').exec(stdout.slice(stdout.indexOf('layer alone'))) ?? []
+      expect(told === 'nothing' ? 0 : told.split(', ').length).toBe(refused.length)
+    }
+    expect(stdout).toMatch(userNamespaces ? /^user namespaces +can be made/m : /^user namespaces +(cannot|not)/m)
+  })
+
   it('says of a program that is no Node that it is none', () => {
     const { status, stdout, stderr } = sallyport(['doctor', '--node', '/bin/sh'])
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
@@ -78,7 +89,7 @@ describe('sallyport doctor', () => {
 
     it.each([
       ['landlock', ['files'], 'landlock_create_ruleset'],
-      ['seccomp', ['network', 'processes'], 'seccomp and prctl'],
+      ['seccomp', ['network', 'processes', 'memory'], 'seccomp and prctl'],
     ])('%s: says what is not held, why, and what to do', (layer, missing, toDo) => {
       const { status, stdout } = sallyport(['doctor'], { before: [underFilter, layer] })
       expect(status).toBe(1)
@@ -86,6 +97,7 @@ describe('sallyport doctor', () => {
       for (const name of missing) expect(stdout).toMatch(new RegExp(`^${name} +NO .*\n +why not: ${layer}: `, 'm'))
       expect(stdout).toMatch(/^a sandboxed run +works$/m)
       expect(stdout).toMatch(/^level +partial$/m)
+      expect(stdout).toMatch(new RegExp(`^${layer} +nothing\n +why not: `, 'm'))
       expect(stdout.slice(stdout.indexOf('To do:'))).toContain(toDo)
     })
   })

@@ -13,6 +13,7 @@ const { surroundings } = require('./surroundings')
 
 /**
  * @typedef {import('../index.js').IsolationReport} IsolationReport
+ * @typedef {import('../index.js').IsolationProbe} IsolationProbe
  * @typedef {import('./surroundings.js').Surroundings} Surroundings
  * @typedef {'files' | 'network' | 'processes' | 'signals' | 'memory'} GuaranteeName
  */
@@ -24,7 +25,7 @@ const { surroundings } = require('./surroundings')
  * @property {string} system
  * @property {string} nodePath
  * @property {string | null} permissionFlag the switch of this Node's Permission Model
- * @property {IsolationReport | null} isolation null where nothing could be tried
+ * @property {IsolationProbe | null} isolation null where nothing could be tried
  * @property {{ works: boolean, reason?: string }} run whether a whole run works
  * @property {Surroundings} surroundings
  * @property {string[]} advice what to do
@@ -39,6 +40,23 @@ const MEANINGS = Object.freeze({
   memory: 'memory has a limit',
 })
 
+/**
+ * What a probe tries, in a few words.
+ * @type {Record<string, string>}
+ */
+const ATTEMPTS = Object.freeze({
+  read: 'reading',
+  list: 'listing',
+  write: 'writing',
+  network: 'sockets',
+  process: 'new processes',
+  signal: 'signals',
+  signalByDescriptor: 'signals by descriptor',
+  memory: 'memory above its limit',
+  uncountedMemory: 'memory that no limit counts',
+  namespace: 'namespaces',
+})
+
 /** The kernel that brought Landlock. */
 const LANDLOCK_KERNEL = [5, 13]
 
@@ -49,7 +67,7 @@ const LANDLOCK_KERNEL = [5, 13]
 async function examine(nodePath) {
   const about = { version, system: `${os.type()} ${os.release()}, ${process.arch}`, nodePath }
   const around = surroundings()
-  /** @type {{ permissionFlag: string | null, isolation: IsolationReport | null, run: Findings['run'] }} */
+  /** @type {{ permissionFlag: string | null, isolation: IsolationProbe | null, run: Findings['run'] }} */
   const tried = { permissionFlag: null, isolation: null, run: { works: false } }
   try {
     const { callSandboxed, probeIsolation } = require('../index.js')
@@ -171,7 +189,7 @@ function describe(findings) {
     ['Landlock', `${describeVersion(isolation)}${describeLayer(isolation, 'files', 'landlock')}`],
     ['seccomp', describeLayer(isolation, 'network', 'seccomp')],
     ['resource limits', describeLayer(isolation, 'memory', 'resource-limits')],
-    ['user namespaces', `${around.userNamespaces ?? 'not known'} (not used by the sandbox)`],
+    ['user namespaces', `${describeNamespaces(isolation, around)} (the sandbox needs none)`],
     ['security modules', around.securityModules?.join(', ') ?? 'not known'],
     ['surroundings', whereabouts(around)],
     ['Node', `${isolation?.node ?? 'not known'}, ${findings.permissionFlag ?? 'no Permission Model'}`],
@@ -179,6 +197,11 @@ function describe(findings) {
     ['a sandboxed run', run.works ? 'works' : 'DOES NOT WORK'],
   ].map(([label, text]) => `${label.padEnd(18)}${text}`)
   if (isolation !== null) {
+    lines.push('', `${'layer alone'.padEnd(18)}refuses`)
+    for (const [name, { refused, reason }] of Object.entries(isolation.layers)) {
+      lines.push(`${name.padEnd(18)}${refused.map((attempt) => ATTEMPTS[attempt] ?? attempt).join(', ') || 'nothing'}`)
+      if (reason !== undefined) lines.push(`${''.padEnd(18)}why not: ${reason}`)
+    }
     lines.push('', `${'guarantee'.padEnd(12)}${'held'.padEnd(6)}${'meaning'.padEnd(50)}by`)
     for (const [name, { held, by, reason }] of Object.entries(isolation.guarantees)) {
       const meaning = MEANINGS[/** @type {GuaranteeName} */ (name)]
@@ -192,6 +215,17 @@ function describe(findings) {
     ...(advice.length === 0 ? ['Nothing is to be done.'] : ['To do:', ...advice.map((each) => `- ${each}`)]),
   )
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
+}
+
+/**
+ * @param {IsolationProbe | null} isolation
+ * @param {Surroundings} around
+ * @returns {string}
+ */
+function describeNamespaces(isolation, { userNamespaces }) {
+  const tried = isolation?.userNamespaces ?? null
+  const own = tried === null ? 'not tried' : tried ? 'can be made by this process' : 'cannot be made by this process'
+  return userNamespaces === null ? own : `${own}, ${userNamespaces} to ordinary users`
 }
 
 /**

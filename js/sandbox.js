@@ -49,7 +49,7 @@ const { describeNonData } = require('../runtime/data')
  *   | { kind: 'refused', list: { path: string, found: string }[] }
  *   | { kind: 'failed', error: ReportedError }
  *   | { kind: 'unusable', module: string, name: string }
- *   | { kind: 'broken', message: string, unconfined: boolean }} Report
+ *   | { kind: 'broken', message: string, type: DiscoveryErrorType, unconfined: boolean }} Report
  */
 
 const BOOT = path.join(__dirname, '..', 'runtime', 'boot.mjs')
@@ -403,13 +403,19 @@ async function runFiles(files, buildRoot, options, permissionModel) {
   )
   const told = { bundleMs, bundleBytes, isolation }
   const errors = fileErrors.map(toDiscoveryError)
-  /** @param {string} message */
-  const failed = (message) => ({ ...nothing, ...told, errors: [...errors, new DiscoveryError('', message, 'import')] })
+  /**
+   * @param {string} message
+   * @param {DiscoveryErrorType} [type]
+   */
+  const failed = (message, type = 'import') => {
+    return { ...nothing, ...told, errors: [...errors, new DiscoveryError('', message, type)] }
+  }
   if (report.kind === 'unusable') {
     if (isGivenModule(checked, report)) throw unusableModule(checked, report)
     return failed(FORGED)
   }
-  if (report.kind !== 'run') return failed(report.kind === 'broken' ? report.message : `a run gave a ${report.kind}`)
+  if (report.kind === 'broken') return failed(report.message, report.type)
+  if (report.kind !== 'run') return failed(`a run gave a ${report.kind}`)
   for (const error of report.errors) errors.push(toDiscoveryError(error))
   const { entitySet, provenanceByName } = report
   try {
@@ -479,9 +485,10 @@ function evaluationError(report, fileErrors, options, words) {
       return Object.assign(new Error(words.failed + cause.message, { cause }), { file: cause.file, type: cause.type })
     }
     default: {
-      const reason = report.kind === 'broken' ? report.message : `an evaluation gave a ${report.kind}`
-      const cause = fileErrors.length > 0 ? toDiscoveryError(fileErrors[0]) : undefined
-      return new Error(words.failed + (cause?.message ?? reason), { cause })
+      const reason =
+        report.kind === 'broken' ? report : { message: `an evaluation gave a ${report.kind}`, type: 'import' }
+      const cause = toDiscoveryError(fileErrors[0] ?? { file: '', ...reason })
+      return Object.assign(new Error(words.failed + cause.message, { cause }), { file: cause.file, type: cause.type })
     }
   }
 }

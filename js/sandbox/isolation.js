@@ -165,8 +165,21 @@ function warnOfMissing(report) {
 }
 
 /**
+ * @param {TriedLayer} layer
+ * @param {string} [reason] why it is left out of a run although it can be applied
+ * @returns {import('../../index.js').IsolationLayer}
+ */
+function layerOf({ refused, reason: notApplied }, reason = notApplied ?? undefined) {
+  const attempts = Object.entries(refused ?? {})
+  /** @param {boolean} wanted */
+  const named = (wanted) => attempts.filter(([, isRefused]) => isRefused === wanted).map(([name]) => name)
+  const told = { applied: refused !== null, refused: named(true), allowed: named(false) }
+  return reason === undefined ? told : { ...told, reason }
+}
+
+/**
  * @param {{ nodePath?: string }} [options]
- * @returns {Promise<IsolationReport>}
+ * @returns {Promise<import('../../index.js').IsolationProbe>}
  */
 async function probeIsolation(options = {}) {
   const nodePath = optional(requireObject(options, 'options').nodePath, 'options.nodePath', requireAbsolutePath)
@@ -174,7 +187,18 @@ async function probeIsolation(options = {}) {
   const { reason } = await programFiles(program)
   /** @type {[Layer, string][]} */
   const missing = reason === undefined ? [] : [['landlock', reason]]
-  return reportOf(await probe(program, true), program, missing)
+  const answer = await probe(program, true)
+  const { landlock, seccomp, resourceLimits } = answer.layers
+  return {
+    ...reportOf(answer, program, missing),
+    // Limits have nothing to do with namespaces: what was refused under them alone is refused to this very process.
+    userNamespaces: resourceLimits.refused === null ? null : !resourceLimits.refused.namespace,
+    layers: {
+      landlock: layerOf(landlock, reason),
+      seccomp: layerOf(seccomp),
+      'resource-limits': layerOf(resourceLimits),
+    },
+  }
 }
 
 module.exports = { layersFor, probe, probeIsolation, reportOf, unavailable, warnOfMissing }

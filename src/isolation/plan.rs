@@ -128,6 +128,8 @@ pub struct Probed {
     pub memory: bool,
     /// Taking memory that no limit counts: shared, or growing down.
     pub uncounted_memory: bool,
+    /// Making a user namespace, in which a process has every capability.
+    pub namespace: bool,
 }
 
 /// Reads the lines of a launcher's report; what is no line of one is passed over.

@@ -155,6 +155,8 @@ pub enum Fault {
     Launch(LaunchFailure),
     /// The child ended or closed the descriptor without a whole frame, or sent too much.
     Frame(FrameError),
+    /// Node could not write its trace events to this file, and would wait for it for ever.
+    TraceFile(String),
 }
 
 /// What is known of a child after its end.
@@ -256,6 +258,7 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
         frame: FrameReader::new(request.largest_result),
         launcher: Vec::new(),
         streams: Default::default(),
+        trace_file: None,
         buffer: vec![0; 64 * 1024],
     };
     waiting.set_non_blocking()?;
@@ -267,6 +270,7 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
         Stop::Cancelled => return Err(Failure::Aborted),
         Stop::TimedOut => Some(Fault::TimedOut(request.timeout)),
         Stop::Refused(error) => Some(Fault::Frame(error)),
+        Stop::Stuck(file) => Some(Fault::TraceFile(file)),
         Stop::Exited | Stop::Reported => late.err().map(Fault::Frame),
     };
     let launcher = read_report(&waiting.launcher);
@@ -290,6 +294,7 @@ enum Stop {
     TimedOut,
     Cancelled,
     Refused(FrameError),
+    Stuck(String),
 }
 
 struct Waiting {
@@ -302,7 +307,16 @@ struct Waiting {
     launcher: Vec<u8>,
     /// stdout and stderr.
     streams: [OutputStream; 2],
+    /// The file for which the child's main thread waits for ever.
+    trace_file: Option<String>,
     buffer: Vec<u8>,
+}
+
+/// The file that Node says it could not write trace events to. Its main thread waits for that writer without end and
+/// cannot report anything any more, so this line is all there is. Project code that prints it ends its own run.
+fn trace_file_in(line: &str) -> Option<String> {
+    let (file, _reason) = line.strip_prefix("Could not open trace file ")?.rsplit_once(": ")?;
+    Some(file.to_owned())
 }
 
 /// One read of a descriptor that does not wait.
@@ -370,6 +384,9 @@ impl Waiting {
             if stderr {
                 self.read_output(true, on_output);
             }
+            if let Some(file) = self.trace_file.take() {
+                return Ok(Stop::Stuck(file));
+            }
             if result && let Err(error) = self.read_result() {
                 return Ok(Stop::Refused(error));
             }
@@ -419,6 +436,9 @@ impl Waiting {
                 (stream.finish().into_iter().collect(), false)
             }
         };
+        if is_error && self.trace_file.is_none() {
+            self.trace_file = lines.iter().find_map(|line| trace_file_in(line));
+        }
         if !lines.is_empty() {
             on_output(lines.into_iter().map(|line| (is_error, line)).collect());
         }

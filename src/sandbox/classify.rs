@@ -116,6 +116,12 @@ pub fn classify(file: &str, error: &RawError, fallback: ErrorType, boundary: &Bo
     ClassifiedError { file: cut(file), message: cut(&message), error_type }
 }
 
+/// A write that was denied and of which the child could not report.
+#[must_use]
+pub fn denied_write(path: &str) -> String {
+    denied_message("", &Denial { operation: Some("FileSystemWrite".to_owned()), resource: Some(path.to_owned()) })
+}
+
 fn denied_message(file: &str, denial: &Denial) -> String {
     let operation = denial.operation.as_deref().unwrap_or("an unrecognized sandboxed operation");
     let resource = denial.resource.as_deref().map(|resource| format!(" ({resource})")).unwrap_or_default();

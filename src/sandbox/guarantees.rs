@@ -231,7 +231,7 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
     Guarantees {
         files: guarantee(true, &[("landlock", landlock, |probed| probed.read && probed.list && probed.write)]),
         network: guarantee(asked.node_major >= 25, &[("seccomp", seccomp, |probed| probed.network)]),
-        processes: guarantee(true, &[("seccomp", seccomp, |probed| probed.process)]),
+        processes: guarantee(true, &[("seccomp", seccomp, |probed| probed.process && probed.namespace)]),
         signals: guarantee(
             false,
             &[
@@ -267,6 +267,7 @@ mod tests {
             signal: true,
             signal_by_descriptor: true,
             uncounted_memory: true,
+            namespace: true,
             ..Probed::default()
         };
         let memory = Probed { memory: true, ..Probed::default() };

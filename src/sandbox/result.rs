@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::child::{ChildEnd, Exit, Fault};
-use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut};
+use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut, denied_write};
 use super::frame::{FrameError, bound};
 use super::output::harmless;
 
@@ -133,6 +133,9 @@ pub enum Report<'a> {
     Broken {
         /// Why, in a sentence.
         message: String,
+        /// What kind of error that is.
+        #[serde(rename = "type")]
+        error_type: ErrorType,
         /// Whether the child was never started, because the launcher could not confine it.
         unconfined: bool,
     },
@@ -162,10 +165,15 @@ pub fn report<'a>(end: &'a ChildEnd, expected: Expected, boundary: &Boundary, la
     match &end.frame {
         Err(fault) => {
             let unconfined = matches!(fault, Fault::Launch(_));
-            Report::Broken { message: broken(fault, end, label), unconfined }
+            let error_type = match fault {
+                Fault::TraceFile(_) => ErrorType::Permission,
+                _ => ErrorType::Import,
+            };
+            Report::Broken { message: broken(fault, end, label), error_type, unconfined }
         }
         Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|reason| Report::Broken {
             message: with_stderr(&format!("{label} sent a result that cannot be read: {reason}"), end),
+            error_type: ErrorType::Import,
             unconfined: false,
         }),
     }
@@ -228,6 +236,7 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
         (Fault::Launch(failure), _) => {
             return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
         }
+        (Fault::TraceFile(file), _) => return denied_write(file),
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
             format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
         }
