@@ -15,6 +15,7 @@
 const fs = require('node:fs/promises')
 const path = require('node:path')
 
+const { RUNTIME_DIRECTORY } = require('../sandbox/runtime-modules')
 const { kindOf, nearestPackage, packageOfModule, withAncestors } = require('./packages')
 
 /**
@@ -24,8 +25,6 @@ const { kindOf, nearestPackage, packageOfModule, withAncestors } = require('./pa
  * @property {(realPath: string) => Promise<boolean>} allowsConfiguration whether a `tsconfig.json`, or what it extends,
  *   may be used: also where the workspace keeps the one its packages share, because only compiler options come of it
  */
-
-const RUNTIME_DIRECTORY = path.join(__dirname, '..', '..', 'runtime')
 
 /**
  * @param {string} root

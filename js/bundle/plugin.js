@@ -9,6 +9,7 @@ const { builtinModules } = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
+const { OWN_MODULES, PREBUILT_RUNTIME } = require('../sandbox/runtime-modules')
 const { failureModule } = require('./failures')
 const { withLocation } = require('./location')
 const { kindOf } = require('./packages')
@@ -44,6 +45,8 @@ const ENTRY_POINT = /^sallyport-driver$/
 const FAILURE_NAMESPACE = 'sallyport-failure'
 const ADDON_NAMESPACE = 'sallyport-addon'
 const OUTSIDE_NAMESPACE = 'sallyport-outside'
+
+const OWN_MODULE_PATHS = new Set(Object.values(OWN_MODULES))
 
 /** A specifier that only a stand-in may use, for the failure with this number. */
 const FAILURE_SPECIFIER = /^sallyport-failure:(\d+)$/
@@ -118,6 +121,7 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
       }))
 
       build.onResolve({ filter: /.*/, namespace: DRIVER_NAMESPACE }, (argument) => {
+        if (OWN_MODULE_PATHS.has(argument.path)) return { path: PREBUILT_RUNTIME }
         const failure = substitutions.entries.get(argument.path)
         record.entries.set(argument.path, argument.kind)
         return failure === undefined
@@ -185,6 +189,8 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
       })
 
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path: file, with: attributes }) => {
+        // Ours, and nothing in it depends on where it lies: esbuild reads it for itself.
+        if (file === PREBUILT_RUNTIME) return undefined
         const failure = substitutions.files.get(file)
         if (failure !== undefined) return standIn(file, failure)
         let read

@@ -3,8 +3,6 @@
 // The driver's text for callers: their arguments checked, the trusted modules filled in with sallyport's own, the text
 // made by the addon. Fails with TypeErrors that name the argument. Source: contract/sandbox.md, "The driver".
 
-const path = require('node:path')
-
 const binding = require('../binding')
 const {
   invalidType,
@@ -15,26 +13,13 @@ const {
   requireObject,
 } = require('../arguments')
 const { toJson } = require('../json')
+const { OWN_MODULES } = require('./runtime-modules')
 
 /**
  * @typedef {import('../../index.js').TrustedModules} TrustedModules
  * @typedef {import('../../index.js').GenerateDriverOptions} GenerateDriverOptions
  * @typedef {Record<string, string | number | boolean>} Parameters
  */
-
-const RUNTIME = path.join(__dirname, '..', '..', 'runtime')
-
-const OWN_MODULES = Object.freeze({
-  collect: path.join(RUNTIME, 'collect.js'),
-  resolve: path.join(RUNTIME, 'resolve.js'),
-  entityWireCodec: path.join(RUNTIME, 'entity-wire-codec.js'),
-  provenance: path.join(RUNTIME, 'provenance.js'),
-  params: path.join(RUNTIME, 'params.js'),
-  childErrors: path.join(RUNTIME, 'child-errors.js'),
-  // These two are never the caller's: they are the child's end of the result channel.
-  channel: path.join(RUNTIME, 'channel.js'),
-  data: path.join(RUNTIME, 'data.js'),
-})
 
 const REQUIRED_MODULES = /** @type {const} */ (['collect', 'resolve', 'entityWireCodec', 'provenance'])
 const OPTIONAL_MODULES = /** @type {const} */ (['params', 'childErrors'])
