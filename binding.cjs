@@ -860,6 +860,7 @@ module.exports.isRootGitMetadataPath = nativeBinding.isRootGitMetadataPath
 module.exports.isToldFirst = nativeBinding.isToldFirst
 module.exports.joinRelativePath = nativeBinding.joinRelativePath
 module.exports.leaseTable = nativeBinding.leaseTable
+module.exports.limitProcessMemory = nativeBinding.limitProcessMemory
 module.exports.pathWithinRoot = nativeBinding.pathWithinRoot
 module.exports.relativeWithinRepo = nativeBinding.relativeWithinRepo
 module.exports.resolveWorkspaceRootMatch = nativeBinding.resolveWorkspaceRootMatch

@@ -107,6 +107,9 @@ export declare function joinRelativePath(root: string, path: string): string
 /** The `WeakMap` from handles to leases of this environment. */
 export declare function leaseTable(): WeakMap<object, MirrorLease>
 
+/** Bounds the private memory of a process that this one started, in bytes. */
+export declare function limitProcessMemory(pid: number, bytes: number): void
+
 /** Whether an absolute path is at or within an absolute root, both canonicalised. */
 export declare function pathWithinRoot(root: string, targetPath: string): boolean
 

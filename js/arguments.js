@@ -232,7 +232,8 @@ function requireAbortSignal(value, name) {
     signal === null ||
     typeof signal.aborted !== 'boolean' ||
     typeof signal.addEventListener !== 'function' ||
-    typeof signal.removeEventListener !== 'function'
+    typeof signal.removeEventListener !== 'function' ||
+    typeof signal.throwIfAborted !== 'function'
   ) {
     throw invalidType(name, 'an instance of AbortSignal', value)
   }

@@ -34,6 +34,7 @@
  * @property {(taskJson: string, modulesJson: string) => string} generateDriverSource
  * @property {(file: string, rawJson: string, fallbackJson: string) => string} classifyError
  * @property {(what: string) => boolean} isToldFirst
+ * @property {(pid: number, bytes: number) => void} limitProcessMemory
  * @property {(key: string) => string | null} externalPackageCacheGet
  * @property {(key: string, json: string) => void} externalPackageCacheSet
  * @property {(mode: number, contentHash: string) => string} hashFileNode

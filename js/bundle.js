@@ -128,6 +128,8 @@ async function buildBundle({ driverSource, bundleDir, buildRoot, readRoots = [],
     buildRoot === undefined ? undefined : createContainment({ buildRoot, readRoots, modules }),
   ])
   const { bytes, configuration } = await build({ driverSource, bundleDir, containment, externals, signal })
+  // Whatever the umask took.
+  await fs.chmod(bundlePathIn(bundleDir), 0o600)
   return {
     bundlePath: bundlePathIn(bundleDir),
     bytes,

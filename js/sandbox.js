@@ -85,6 +85,13 @@ function outputOf(label, options) {
  * @returns {string}
  */
 function requireGrantable(granted, name) {
+  if (granted === path.parse(granted).root) {
+    throw invalidValue(
+      name,
+      'another directory than the root of the file system, whose grant leaves nothing out',
+      granted,
+    )
+  }
   if (granted.includes('*')) {
     throw invalidValue(
       name,
@@ -112,6 +119,15 @@ function holdBundleDirectory() {
   if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
   bundleDirectories.add(directory)
   return directory
+}
+
+/**
+ * @param {string} source
+ * @param {string} target readable to its owner, whatever the umask took
+ */
+async function copyReadable(source, target) {
+  await fs.copyFile(source, target)
+  await fs.chmod(target, 0o600)
 }
 
 /** @param {string} directory */
@@ -148,12 +164,15 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
   const external = await resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
   const bundleDir = holdBundleDirectory()
   try {
-    await fs.copyFile(BOOT, path.join(bundleDir, BOOT_NAME))
+    await copyReadable(BOOT, path.join(bundleDir, BOOT_NAME))
+    // Each once: Node 20 ends itself where it is given a root again.
     const readable = [
-      bundleDir,
-      requireGrantable(buildRoot, 'buildRoot'),
-      ...readRoots.map((root, index) => requireGrantable(root, `options.readRoots[${index}]`)),
-      ...external.readPaths.map((root) => requireGrantable(root, 'options.toolRoot')),
+      ...new Set([
+        requireGrantable(bundleDir, 'the temp directory (TMPDIR)'),
+        requireGrantable(buildRoot, 'buildRoot'),
+        ...readRoots.map((root, index) => requireGrantable(root, `options.readRoots[${index}]`)),
+        ...external.readPaths.map((root) => requireGrantable(root, 'options.toolRoot')),
+      ]),
     ]
     const level = options.isolation ?? 'best-effort'
     const { layers, reason: noLandlock } = await layersFor(level, program, readable)

@@ -5,8 +5,10 @@
 // ends. Rejects where the driver itself cannot be bundled (an Error with esbuild's `errors`), with the signal's reason,
 // or with what esbuild throws when it cannot be started.
 
+const childProcess = require('node:child_process')
 const path = require('node:path')
 
+const binding = require('../binding')
 const { findConfigurationFault } = require('./configuration')
 const { realPathOf } = require('./containment')
 const { buildError, buildFailure, messageOf, outsideFailure, positionOfSpecifier, refusal } = require('./failures')
@@ -57,6 +59,12 @@ const STUCK_AFTER_MS = 2000
 
 /** How often a build begins again because somebody stopped esbuild. */
 const RESTARTS = 3
+
+/**
+ * The most memory of esbuild's program in bytes, where it was started for a bundle: it reads manifests and configurations
+ * of any size by itself, and one that is a link to /dev/zero has no end.
+ */
+const SERVICE_BYTES = 2 * 1024 ** 3
 
 /** esbuild's own words, which have no code. */
 const STOPPED = /The service (?:was stopped|is no longer running)/
@@ -109,30 +117,39 @@ async function build(request) {
  */
 async function buildOnce(request, progress, options = { write: true }) {
   for (let restarts = 0; ; restarts += 1) {
+    /** @type {BuildRecord} */
+    const record = { files: new Map(), refused: new Map(), entries: new Map() }
     try {
-      const attempt = await buildInContext(request, progress, options)
-      if (restarts === RESTARTS || !attempt.errors.some(({ text }) => STOPPED.test(text))) return attempt
+      const attempt = await buildInContext(request, progress, record, options)
+      if (!attempt.errors.some(({ text }) => STOPPED.test(text))) return attempt
     } catch (error) {
-      if (request.signal?.aborted || restarts === RESTARTS || !STOPPED.test(String(error))) throw error
+      if (request.signal?.aborted || !STOPPED.test(String(error))) throw error
     }
+    if (restarts === RESTARTS) return { errors: [serviceEnded()], metafile: undefined, record }
     // A service that died is kept by esbuild until it is told to let go of it.
     await require('esbuild').stop()
   }
 }
 
+/** @returns {Message} what is the error of each file that cannot be bundled even alone */
+function serviceEnded() {
+  const text =
+    "esbuild's program ended again and again while it bundled this: a file, or a manifest that it reads, has no end or " +
+    `takes more than ${SERVICE_BYTES / 1024 ** 3} GiB of memory`
+  return { id: '', pluginName: '', text, location: null, notes: [], detail: undefined }
+}
+
 /**
  * @param {BundleRequest} request
  * @param {Progress} progress
+ * @param {BuildRecord} record filled
  * @param {{ write: boolean }} options
  * @returns {Promise<Attempt>}
  */
-async function buildInContext(request, { files, entries, configuration }, { write }) {
+async function buildInContext(request, { files, entries, configuration }, record, { write }) {
   const { driverSource, bundleDir, containment, externals, signal } = request
   signal?.throwIfAborted()
-  /** @type {BuildRecord} */
-  const record = { files: new Map(), refused: new Map(), entries: new Map() }
-  // Loaded here, so that whoever only mirrors does not pay for it.
-  const context = await require('esbuild').context({
+  const context = await startContext({
     absPaths: ['code', 'log', 'metafile'],
     // Also keeps esbuild from a Plug'n'Play manifest of the project: the child has no Plug'n'Play either.
     absWorkingDir: bundleDir,
@@ -174,6 +191,34 @@ async function buildInContext(request, { files, entries, configuration }, { writ
   } finally {
     context.dispose().catch(() => undefined)
   }
+}
+
+/**
+ * @param {import('esbuild').BuildOptions} options
+ * @returns {Promise<import('esbuild').BuildContext>}
+ */
+function startContext(options) {
+  // Loaded here, so that whoever only mirrors does not pay for it.
+  const esbuild = require('esbuild')
+  const { spawn } = childProcess
+  /** @type {number | undefined} */
+  let service
+  // esbuild starts its program within the call, or has it already, and does not tell which process that is.
+  childProcess.spawn = /** @type {any} */ (
+    (/** @type {any[]} */ ...spawned) => {
+      const started = Reflect.apply(spawn, childProcess, spawned)
+      service = started.pid
+      return started
+    }
+  )
+  let context
+  try {
+    context = esbuild.context(options)
+  } finally {
+    childProcess.spawn = spawn
+  }
+  if (service !== undefined) binding.limitProcessMemory(service, SERVICE_BYTES)
+  return context
 }
 
 /**
@@ -231,7 +276,7 @@ async function checkConfiguration({ containment }, { configuration }, { record, 
   }
   // esbuild's own message is the better one, as long as it has one.
   if (metafile === undefined) return false
-  const message = `${fault.file}: it is not JSON with comments, so what it extends cannot be seen`
+  const message = `${fault.file}: it cannot be followed to what it extends: it, or the manifest of a package that it extends, is no regular file, larger than 1 MiB, no JSON, or has "extends" twice`
   configuration.push({ type: 'import', file: fault.file, message, messages: [] })
   return true
 }
@@ -384,14 +429,29 @@ function refuseImports(progress, record, { inputs }) {
     if (asked) continue
     // Only a pattern can have brought it in. The pattern goes too: its names are those of what may not be listed.
     for (const [importer, { imports }] of Object.entries(inputs)) {
-      const pattern = imports.find((each) => each.external && /^\.{1,2}\/.*\*/.test(each.path))
+      const pattern = imports.find((each) => each.external && mayMatch(each.path, importer, refused))
       if (pattern === undefined) continue
       asked = true
-      refuseImport(progress, record, importer, target, pattern.path)
+      // Its target is not told: that it is there is what may not be known.
+      refuseImport(progress, record, importer, pattern.path, pattern.path)
     }
     if (!asked) addOnce(progress.files, refused, refusal(refused, target, refused))
   }
   return record.refused.size > 0
+}
+
+/**
+ * @param {string} pattern
+ * @param {string} importer
+ * @param {string} file
+ * @returns {boolean} whether it is a pattern whose fixed part leads to the file
+ */
+function mayMatch(pattern, importer, file) {
+  const star = pattern.indexOf('*')
+  if (star < 0 || !/^\.{1,2}\//.test(pattern)) return false
+  const fixed = pattern.slice(0, star)
+  const base = path.resolve(path.dirname(importer), fixed)
+  return file.startsWith(fixed.endsWith('/') && !base.endsWith(path.sep) ? base + path.sep : base)
 }
 
 /**

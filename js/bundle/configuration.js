@@ -4,13 +4,17 @@
 // rights, so a project could have compiler options taken, and lines of a broken file quoted, from anywhere. This walks
 // the chains that begin in the build root, and gives the first one that leads to what may not be used. Where it cannot
 // follow a chain, it says so instead of letting it pass. Fails with nothing else.
+//
+// esbuild's own search has many rules, and which one wins depends on its version. So this looks at every file that any of
+// them could lead to: what is looked at in vain costs little, and what is passed over is a way out. Nothing here is left
+// to Node's resolver, which reads manifests synchronously, and a FIFO in place of one would stop the caller for ever.
 
 const fs = require('node:fs/promises')
-const { createRequire } = require('node:module')
 const path = require('node:path')
 
 const { isWithin } = require('./containment')
 const { kindOf, withAncestors } = require('./packages')
+const { readBounded } = require('./read')
 
 /** @typedef {import('./containment').Containment} Containment */
 
@@ -24,14 +28,44 @@ const { kindOf, withAncestors } = require('./packages')
 /** A chain longer than this is a circle; esbuild stops at those by itself. */
 const CHAIN_LENGTH = 64
 
+/** No configuration or manifest that a person wrote is larger, in bytes. */
+const LARGEST = 1024 * 1024
+
+/**
+ * A string, closed or not, so that a text without an end is passed over once and not from each quote again.
+ */
+const STRING = '"(?:[^"\\\\]|\\\\[\\s\\S]?)*(?:"|$)'
+const COMMENTS = new RegExp(`(${STRING})|//[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)`, 'g')
+const TRAILING_COMMAS = new RegExp(`(${STRING})|,(?=\\s*[}\\]])`, 'g')
+const STRUCTURE = new RegExp(`(${STRING})|[{}[\\]]`, 'g')
+
 /**
  * @param {string} text JSON that may have comments and trailing commas, as TypeScript allows
  * @returns {unknown}
+ * @throws {SyntaxError} also where `extends` is there twice: which one counts depends on who reads it
  */
 function parseConfiguration(text) {
-  const strings = /("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g
-  const plain = text.replace(/^\uFEFF/, '').replace(strings, (_, string) => string ?? ' ')
-  return JSON.parse(plain.replace(/("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])/g, (_, string) => string ?? ''))
+  const plain = text.replace(/^\uFEFF/, '').replace(COMMENTS, (_, string) => string ?? ' ')
+  const json = plain.replace(TRAILING_COMMAS, (_, string) => string ?? '')
+  const configuration = JSON.parse(json)
+  if (countKeys(json, 'extends') > 1) throw new SyntaxError('it has "extends" more than once')
+  return configuration
+}
+
+/**
+ * @param {string} json valid
+ * @param {string} key
+ * @returns {number} how often the outermost object has it
+ */
+function countKeys(json, key) {
+  let depth = 0
+  let count = 0
+  for (const { 0: token, index } of json.matchAll(STRUCTURE)) {
+    if (token === '{' || token === '[') depth += 1
+    else if (token === '}' || token === ']') depth -= 1
+    else if (depth === 1 && JSON.parse(token) === key && /^\s*:/.test(json.slice(index + token.length))) count += 1
+  }
+  return count
 }
 
 /**
@@ -45,24 +79,86 @@ function extendsOf(configuration) {
 }
 
 /**
+ * @param {string} base
+ * @returns {string[]} what may be meant by it
+ */
+function spellings(base) {
+  return [base, `${base}.json`, path.join(base, 'tsconfig.json')]
+}
+
+/**
+ * @param {string} specifier of a package
+ * @returns {{ name: string, subpath: string }}
+ */
+function splitSpecifier(specifier) {
+  const segments = specifier.split('/')
+  const name = segments.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')
+  return { name, subpath: specifier.slice(name.length + 1) }
+}
+
+/**
+ * @param {unknown} value of a manifest's `exports`
+ * @returns {string[]} every text in it, whatever its conditions
+ */
+function textsIn(value) {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
+/**
+ * @param {unknown} exported a manifest's `exports`
+ * @param {string} subpath
+ * @returns {string[]} where they may lead, under any condition
+ */
+function targetsOf(exported, subpath) {
+  const wanted = subpath === '' ? '.' : `./${subpath}`
+  const isMap = typeof exported === 'object' && exported !== null && Object.keys(exported).some((key) => key[0] === '.')
+  if (!isMap) return textsIn(exported)
+  return Object.entries(exported).flatMap(([key, value]) => {
+    const star = key.indexOf('*')
+    if (star < 0) return key === wanted || key.endsWith('/') ? textsIn(value) : []
+    const [before, after] = [key.slice(0, star), key.slice(star + 1)]
+    if (!wanted.startsWith(before) || !wanted.endsWith(after)) return []
+    const matched = wanted.slice(before.length, wanted.length - after.length)
+    return textsIn(value).map((target) => target.replaceAll('*', () => matched))
+  })
+}
+
+/**
+ * @param {string} root of a package
+ * @param {string} subpath
+ * @returns {Promise<string[]>} where its manifest may lead
+ * @throws where there is a manifest that cannot be understood
+ */
+async function manifestTargets(root, subpath) {
+  const manifest = path.join(root, 'package.json')
+  if ((await kindOf(manifest)) !== 'file') return []
+  const { tsconfig, exports: exported } = JSON.parse(await readBounded(manifest, LARGEST)) ?? {}
+  const named = subpath === '' && typeof tsconfig === 'string' ? [tsconfig] : []
+  return [...named, ...targetsOf(exported, subpath)].map((target) => path.join(root, target))
+}
+
+/**
  * @param {string} specifier
  * @param {string} directory of the file that extends it
  * @returns {Promise<string[]>} the files that it may stand for: never less than esbuild would look at
+ * @throws where a package that it may mean cannot be understood
  */
 async function candidatesOf(specifier, directory) {
   const isPath = path.isAbsolute(specifier) || /^\.{1,2}(?:$|[\\/])/.test(specifier)
-  const bases = isPath
-    ? [path.resolve(directory, specifier)]
-    : withAncestors(directory).map((each) => path.join(each, 'node_modules', specifier))
-  const paths = bases.flatMap((base) => [base, `${base}.json`, path.join(base, 'tsconfig.json')])
-  const kinds = await Promise.all(paths.map(kindOf))
-  const files = paths.filter((_, index) => kinds[index] === 'file')
-  if (files.length > 0 || isPath) return files
-  try {
-    return [createRequire(path.join(directory, 'tsconfig.json')).resolve(specifier)]
-  } catch {
-    return []
+  /** @type {string[]} */
+  const bases = []
+  if (isPath) bases.push(path.resolve(directory, specifier))
+  else {
+    const { name, subpath } = splitSpecifier(specifier)
+    for (const each of withAncestors(directory)) {
+      const root = path.join(each, 'node_modules', name)
+      bases.push(path.join(root, subpath), ...(await manifestTargets(root, subpath)))
+    }
   }
+  const paths = [...new Set(bases.flatMap(spellings))]
+  const kinds = await Promise.all(paths.map(kindOf))
+  return paths.filter((_, index) => kinds[index] === 'file')
 }
 
 /**
@@ -86,17 +182,22 @@ async function findConfigurationFault(directories, containment) {
     const real = await fs.realpath(file).catch(() => undefined)
     if (real === undefined) return undefined
     if (!(await containment.allowsConfiguration(real))) return { ...origin, target: real }
-    let specifiers
+    // What it extends is looked for from where it is found and from where it really is.
+    const places = new Set([path.dirname(file), path.dirname(real)])
+    /** @type {{ candidate: string, specifier: string }[]} */
+    const next = []
     try {
-      specifiers = extendsOf(parseConfiguration(await fs.readFile(real, 'utf8')))
+      for (const specifier of extendsOf(parseConfiguration(await readBounded(real, LARGEST)))) {
+        for (const place of places) {
+          for (const candidate of await candidatesOf(specifier, place)) next.push({ candidate, specifier })
+        }
+      }
     } catch {
       return { file }
     }
-    for (const specifier of specifiers) {
-      for (const candidate of await candidatesOf(specifier, path.dirname(file))) {
-        const fault = await follow(candidate, { file, specifier }, depth + 1)
-        if (fault) return fault
-      }
+    for (const { candidate, specifier } of next) {
+      const fault = await follow(candidate, { file, specifier }, depth + 1)
+      if (fault) return fault
     }
     return undefined
   }

@@ -13,7 +13,7 @@ const { OWN_MODULES, PREBUILT_RUNTIME } = require('../sandbox/runtime-modules')
 const { failureModule } = require('./failures')
 const { withLocation } = require('./location')
 const { kindOf } = require('./packages')
-const { ReadFailure, readContained } = require('./read')
+const { ReadFailure, createBudget, readContained } = require('./read')
 
 /**
  * @typedef {import('esbuild').OnLoadResult} OnLoadResult
@@ -80,6 +80,7 @@ const BUILTIN = new RegExp(
 function createPlugin({ driverPath, driverSource, containment, externals, substitutions, record }) {
   /** @type {FileFailure[]} */
   const failures = []
+  const budget = createBudget()
 
   /** @param {FileFailure} failure */
   const specifierFor = (failure) => `sallyport-failure:${failures.push(failure) - 1}`
@@ -193,9 +194,10 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
         if (file === PREBUILT_RUNTIME) return undefined
         const failure = substitutions.files.get(file)
         if (failure !== undefined) return standIn(file, failure)
+        const loader = loaderOf(file, attributes)
         let read
         try {
-          read = await readContained(file, containment)
+          read = await readContained(file, containment, { budget, content: loader !== 'empty' })
         } catch (error) {
           if (error instanceof ReadFailure) return { errors: [{ text: error.message }] }
           throw error
@@ -205,7 +207,6 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
           // Nothing of it, under any name: the build goes on, to find out who asked for it.
           return { contents: '', loader: 'empty' }
         }
-        const loader = loaderOf(file, attributes)
         if (loader === undefined) {
           return { errors: [{ text: `Importing ${JSON.stringify(file)} with these attributes is not supported` }] }
         }

@@ -59,3 +59,12 @@ pub(crate) fn external_package_cache_get(key: String) -> Option<String> {
 pub(crate) fn external_package_cache_set(key: String, json: String) {
     EXTERNAL_PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(HashMap::new).insert(key, json);
 }
+
+/// Bounds the private memory of a process that this one started, in bytes.
+#[napi(catch_unwind)]
+pub(crate) fn limit_process_memory(pid: u32, bytes: f64) -> napi::Result<(), String> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a constant of this package")]
+    let bytes = bytes as u64;
+    crate::isolation::service::limit_memory(pid, bytes).map_err(internal)?;
+    Ok(())
+}

@@ -14,6 +14,7 @@
 //! | `seccomp` | the filters made from them |
 //! | `probe` | trying what must not be possible |
 //! | `program` | what a program needs to start |
+//! | `service` | limiting a program that runs already |
 
 pub mod channel;
 pub mod confine;
@@ -22,4 +23,5 @@ pub mod plan;
 pub mod probe;
 pub mod program;
 pub mod seccomp;
+pub mod service;
 pub mod system_calls;
