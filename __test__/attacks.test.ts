@@ -1,7 +1,7 @@
 // The corpus of attacks (`fixtures/attacks`), each a small project with what must come of it beside it: under both
 // boundaries; under the kernel's layers alone, which proves that they hold by themselves; under Node's Permission Model
-// alone and under neither, which proves that the attacks are real. In full on the first Node of a test run, with every
-// supported Node as the child; on the others with that Node as the child. `npm run attacks` prints the same as a table.
+// alone and under neither, which proves that the attacks are real. The child is of the Node that runs the tests: `npm test`
+// runs them on each. `npm run attacks` tries all of them from one, and prints the same as a table.
 
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,7 +20,6 @@ import {
   type Run,
 } from './support/attacks'
 import { runChild } from './support/child'
-import { rounds } from './support/effort'
 import { ordinaryUserInstallation, packageRoot } from './support/ordinary-user'
 import { createWorkspace } from './support/workspace'
 
@@ -31,22 +30,6 @@ const { runWithoutPermissionModel } = createRequire(import.meta.url)('../js/sand
   runWithoutPermissionModel: Run
 }
 const runners = { runFallbackFilesSandboxed: runFallbackFilesSandboxed as unknown as Run, runWithoutPermissionModel }
-
-interface SupportedNode {
-  version: string
-  program: string
-}
-
-async function supportedNodes(): Promise<SupportedNode[]> {
-  const script = path.join(packageRoot, 'scripts', 'install-nodes.mjs')
-  const { installNodes } = (await import(script)) as { installNodes: () => SupportedNode[] }
-  return installNodes()
-}
-
-/** The child's Node: all of them in the full run, in the others the one that runs the tests. */
-const nodes = rounds(1, 0)
-  ? await supportedNodes()
-  : [{ version: process.version, program: fs.realpathSync(process.execPath) }]
 
 function told(rows: Row[]): string[] {
   return rows.map(
@@ -89,15 +72,15 @@ describe('the corpus', () => {
   })
 })
 
-describe.each(nodes)('with Node $version as the child', ({ version, program }) => {
+describe('as the user who runs the tests', () => {
   it.each(configurations)('what comes of every attack is what is written beside it: %s', async (configuration) => {
     const rows = await runCorpus({
       folder,
       library: path.join(packageRoot, library),
       run: runnerFor(configuration, runners),
       configuration,
-      nodePath: program,
-      nodeVersion: version,
+      nodePath: fs.realpathSync(process.execPath),
+      nodeVersion: process.version,
     })
     expectAsExpected(rows, configuration)
   })

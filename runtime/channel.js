@@ -18,6 +18,7 @@ const {
   SetConstructor,
   append,
   apply,
+  getOwnPropertyDescriptor,
   has,
   hasInstance,
   isArray,
@@ -35,6 +36,7 @@ const {
 const { elementPath, fieldPath, pathText, wordFor } = require('./data')
 
 const { closeSync, writeSync } = fs
+const { defineProperty } = Reflect
 const { emit, execPath, exit, on, permission, send: sendMessage } = process
 const { reallyExit } = /** @type {{ reallyExit?: (code?: number) => never }} */ (/** @type {unknown} */ (process))
 const permissionHas = permission?.has
@@ -51,16 +53,33 @@ const STDERR = 2
 const resultDescriptor = takeDescriptor('SALLYPORT_RESULT_FD')
 
 // Nothing is waited for once the result is there, so what was written before it must be out by then: newer versions of
-// Node write what a pipe does not take at once only later.
+// Node write what a pipe does not take at once only later. The streams are made by Node when they are asked for, which
+// takes longer than all that is done here, and most projects print nothing.
 if (resultDescriptor !== undefined) {
-  for (const stream of [process.stdout, process.stderr]) {
-    const { _handle: handle } = /** @type {{ _handle?: { setBlocking?: (blocking: boolean) => void } }} */ (
-      /** @type {unknown} */ (stream)
-    )
-    handle?.setBlocking?.(true)
-  }
+  blockOnWriting('stdout')
+  blockOnWriting('stderr')
 }
 delete process.env.SALLYPORT_CONTROL_FD
+
+/** @param {'stdout' | 'stderr'} name of a stream that shall have written when a write returns */
+function blockOnWriting(name) {
+  const property = getOwnPropertyDescriptor(process, name)
+  const { get } = property ?? {}
+  if (property === undefined || get === undefined) return
+  let blocks = false
+  defineProperty(process, name, {
+    ...property,
+    get() {
+      const stream = apply(get, process, [])
+      if (!blocks) {
+        blocks = true
+        const { _handle: handle } = /** @type {{ _handle?: { setBlocking?: (blocking: boolean) => void } }} */ (stream)
+        handle?.setBlocking?.(true)
+      }
+      return stream
+    },
+  })
+}
 
 /** One for the process, whatever number of channels is made: the parent takes one frame. */
 let sent = false
