@@ -60,11 +60,37 @@ fn confine(received: Received, status: &OwnedFd) -> Result<(), LaunchFailure> {
     if parent != Some(plan.parent) {
         return Err(LaunchFailure { step: "looking for its parent".to_owned(), reason: "it is gone".to_owned() });
     }
+    if let LaunchTask::Become { program, .. } = &plan.task
+        && plan.layers.required
+    {
+        stay_tied(program)?;
+    }
     place_descriptors(result, control, status)?;
     limit(plan.limits)?;
     tell(status, &LaunchLine::Applied(Layer::ResourceLimits));
     rustix::thread::set_no_new_privs(true).map_err(failed("giving up new privileges"))?;
     apply(&plan.layers, status)
+}
+
+/// Refuses a program by which the child would outlive its parent: the kernel forgets the signal for a parent's death
+/// where a program is executed that has set-id bits or file capabilities, prctl(2), although it grants neither here.
+fn stay_tied(program: &str) -> Result<(), LaunchFailure> {
+    let refused = |what: &str, how: &str| LaunchFailure {
+        step: format!("starting {program}"),
+        reason: format!(
+            "{what}, by which the kernel would untie it from its parent; take them off ({how}), or give a copy"
+        ),
+    };
+    let status = rustix::fs::stat(program).map_err(failed("looking at the program"))?;
+    if Mode::from_raw_mode(status.st_mode).intersects(Mode::SUID | Mode::SGID) {
+        return Err(refused("it has set-id bits", "chmod ug-s"));
+    }
+    let mut value = [0; 64];
+    match rustix::fs::getxattr(program, "security.capability", &mut value) {
+        Ok(_) | Err(Errno::RANGE) => Err(refused("it has file capabilities", "setcap -r")),
+        // None are there, or the file system has none.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Applies the layers of the kernel: files first, since the filters on system calls would refuse some of its steps.
@@ -166,14 +192,16 @@ fn close_on_exec_from(first: i32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The most descriptors of a child. The kernel counts what they wait for (`fs.epoll.max_user_watches`) for the user, so
+/// a child with very many could take it from the caller, whose event loop aborts where it gets none.
+const MOST_DESCRIPTORS: u64 = 1024;
+
 fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
     // No core file: it would hold what the child read. No file may grow: the child writes none.
     set(Resource::Core, 0, 0, "forbidding core files")?;
     set(Resource::Fsize, 0, 0, "forbidding files")?;
     // Node raises the soft limit to the hard one at its start, in many steps, which the filters refuse: it is there.
-    let descriptors = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: descriptors })
-        .map_err(failed("limiting descriptors"))?;
+    set(Resource::Nofile, MOST_DESCRIPTORS, MOST_DESCRIPTORS, "limiting descriptors")?;
     if let Some(seconds) = limits.cpu_seconds {
         // The soft limit ends it by a signal that says why; the hard one is for who ignores that.
         set(Resource::Cpu, seconds, seconds.saturating_add(1), "limiting processor time")?;

@@ -14,7 +14,6 @@ use seccompiler::{
 
 use super::system_calls::{Architecture, NEWEST, NOT_THERE, REFUSED, Refused, When, X32};
 
-const CLONE_THREAD: u64 = 0x0001_0000;
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
@@ -100,7 +99,7 @@ fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
     let conditions = match when {
         When::Always => return Ok(None),
         When::NotItself => single(0, Dword, SeccompCmpOp::Ne, u64::from(own_pid)),
-        When::NotThread => single(0, Qword, SeccompCmpOp::MaskedEq(CLONE_THREAD), 0),
+        When::Lacks(bit) => single(0, Qword, SeccompCmpOp::MaskedEq(bit), 0),
         When::SetsLimit => single(2, Qword, SeccompCmpOp::Ne, 0),
         When::Option(number) => single(0, Dword, SeccompCmpOp::Eq, number),
         When::Command(number) => single(1, Dword, SeccompCmpOp::Eq, number),
@@ -191,7 +190,11 @@ mod tests {
     fn threads_and_signals_to_itself_are_left() {
         let thread = 0x003d_0f00;
         assert_eq!(answer(Architecture::X86_64, 56, [thread, 0, 0, 0, 0, 0]), ACTION_ALLOW);
-        assert_eq!(answer(Architecture::X86_64, 56, [17, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        // A process; a thread with descriptors of its own; one with a working directory of its own.
+        for flags in [17, thread & !0x400, thread & !0x200] {
+            assert_eq!(answer(Architecture::X86_64, 56, [flags, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+            assert_eq!(answer(Architecture::Aarch64, 220, [flags, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        }
         assert_eq!(answer(Architecture::X86_64, 62, [1234, 6, 0, 0, 0, 0]), ACTION_ALLOW);
         for other in [1, 0, u64::from(u32::MAX)] {
             assert_eq!(answer(Architecture::X86_64, 62, [other, 9, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);

@@ -44,8 +44,8 @@ pub enum When {
     Always,
     /// Where the first argument is not the number of this process.
     NotItself,
-    /// Where the flags in the first argument do not have `CLONE_THREAD`: a new process, not a thread.
-    NotThread,
+    /// Where the flags in the first argument do not have this bit.
+    Lacks(u64),
     /// Where the third argument is not null: a limit would be set, not asked for.
     SetsLimit,
     /// Where the first argument is this number.
@@ -77,7 +77,21 @@ const SHARED_ANONYMOUS: u64 = 0x21;
 /// `MAP_GROWSDOWN`: likewise.
 const GROWS_DOWN: u64 = 0x100;
 
-/// A command of `fcntl` by which a descriptor sends signals, or watches what is not this process's.
+/// `CLONE_THREAD`: a thread, not a new process.
+pub(super) const CLONE_THREAD: u64 = 0x0001_0000;
+
+/// `CLONE_FILES`: with the descriptors of all others, so that their limit is one for the process.
+pub(super) const CLONE_FILES: u64 = 0x400;
+
+/// `CLONE_FS`: with the working directory and mask of all others.
+pub(super) const CLONE_FS: u64 = 0x200;
+
+/// A call of `clone` without one of the flags that every thread of the C libraries has.
+const fn clone_without(flag: u64) -> Refused {
+    ("clone", Some(56), Some(220), When::Lacks(flag))
+}
+
+/// A command of `fcntl` by which a descriptor sends signals, watches what is not this process's, or takes memory.
 const fn fcntl(command: u64) -> Refused {
     ("fcntl", Some(72), Some(25), When::Command(command))
 }
@@ -112,7 +126,9 @@ pub const REFUSED: &[Refused] = &[
     both("recvmsg", 47, 212),
     both("recvmmsg", 299, 243),
     // Processes: threads only, and no program but by a name that Landlock can judge.
-    ("clone", Some(56), Some(220), When::NotThread),
+    clone_without(CLONE_THREAD),
+    clone_without(CLONE_FILES),
+    clone_without(CLONE_FS),
     old("fork", 57),
     old("vfork", 58),
     both("execveat", 322, 281),
@@ -126,12 +142,15 @@ pub const REFUSED: &[Refused] = &[
     both("process_vm_readv", 310, 270),
     both("process_vm_writev", 311, 271),
     both("kcmp", 312, 272),
-    // F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY.
+    // F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_SET_RW_HINT, F_SET_FILE_RW_HINT.
     fcntl(8),
     fcntl(10),
     fcntl(15),
     fcntl(1024),
     fcntl(1026),
+    fcntl(1031),
+    fcntl(1036),
+    fcntl(1038),
     ("ioctl", Some(16), Some(29), When::CommandBeside(HARMLESS_IOCTL)),
     both("setpriority", 141, 140),
     both("ioprio_set", 251, 30),
@@ -198,6 +217,8 @@ pub const REFUSED: &[Refused] = &[
     old("inotify_init", 253),
     both("inotify_init1", 294, 26),
     both("inotify_add_watch", 254, 27),
+    // A lock keeps other programs waiting.
+    both("flock", 73, 32),
     both("sync", 162, 81),
     both("syncfs", 306, 267),
     both("acct", 163, 89),
@@ -224,6 +245,10 @@ pub const REFUSED: &[Refused] = &[
     ("mmap", Some(9), Some(222), When::Flags(SHARED_ANONYMOUS)),
     ("mmap", Some(9), Some(222), When::Flags(GROWS_DOWN)),
     both("remap_file_pages", 216, 234),
+    // Pages that are kept in a pipe are counted for nobody.
+    both("vmsplice", 278, 75),
+    both("splice", 275, 76),
+    both("tee", 276, 77),
     both("memfd_create", 319, 279),
     new("memfd_secret", 447),
     both("shmget", 29, 194),

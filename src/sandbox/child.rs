@@ -9,7 +9,7 @@
 //! that the child does wrong is a [`ChildEnd`] with words for a person.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use super::frame::{FrameError, FrameReader};
 use super::output::OutputStream;
 use crate::failure::{Failure, Result};
+use crate::fs::absolute::read_start;
 use crate::isolation::channel;
 use crate::isolation::plan::{LaunchFailure, LaunchLine, LaunchPlan, read_report};
 
@@ -31,6 +32,10 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The most that is still read of each output stream after the child is dead: more than a pipe holds.
 const MOST_DRAINED: usize = 2 * 1024 * 1024;
+
+/// How often the memory of a child is looked at. `RLIMIT_DATA` counts what is writable now, so that machine code can fill
+/// memory, make it read-only, and have more; the resident memory counts all of it.
+const MEMORY_LOOKS: Duration = Duration::from_millis(200);
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -155,6 +160,8 @@ pub enum Fault {
     Launch(LaunchFailure),
     /// The child ended or closed the descriptor without a whole frame, or sent too much.
     Frame(FrameError),
+    /// It had more memory than it may.
+    Memory,
     /// Node could not write its trace events to this file, and would wait for it for ever.
     TraceFile(String),
 }
@@ -262,7 +269,7 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
         buffer: vec![0; 64 * 1024],
     };
     waiting.set_non_blocking()?;
-    let stop = waiting.wait(request, signals, &reaper.pidfd, started, on_output)?;
+    let stop = waiting.wait(request, signals, &reaper, started, on_output)?;
     let killed = !matches!(stop, Stop::Exited);
     let exit = reaper.reap();
     let late = waiting.drain(on_output);
@@ -271,6 +278,7 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
         Stop::TimedOut => Some(Fault::TimedOut(request.timeout)),
         Stop::Refused(error) => Some(Fault::Frame(error)),
         Stop::Stuck(file) => Some(Fault::TraceFile(file)),
+        Stop::TooLarge => Some(Fault::Memory),
         Stop::Exited | Stop::Reported => late.err().map(Fault::Frame),
     };
     let launcher = read_report(&waiting.launcher);
@@ -295,6 +303,7 @@ enum Stop {
     Cancelled,
     Refused(FrameError),
     Stuck(String),
+    TooLarge,
 }
 
 struct Waiting {
@@ -310,6 +319,19 @@ struct Waiting {
     /// The file for which the child's main thread waits for ever.
     trace_file: Option<String>,
     buffer: Vec<u8>,
+}
+
+/// The resident memory of a process that no file stands behind, in bytes; nothing where it is not told.
+fn anonymous_memory(pid: Pid) -> Option<u64> {
+    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
+    anonymous_in(&read_start(Path::new(&path), 16 * 1024).ok()?)
+}
+
+/// The same from the text of `proc_pid_status(5)`, which has it in KiB.
+fn anonymous_in(status: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(status).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The file that Node says it could not write trace events to. Its main thread waits for that writer without end and
@@ -348,12 +370,13 @@ impl Waiting {
         &mut self,
         request: &ChildRequest,
         signals: &Signals,
-        pidfd: &OwnedFd,
+        Reaper { pid, pidfd, .. }: &Reaper,
         started: Instant,
         on_output: &mut dyn FnMut(Vec<OutputLine>),
     ) -> Result<Stop> {
         let deadline = started.checked_add(request.timeout);
         let mut grace: Option<Instant> = None;
+        let mut look = request.plan.limits.data_bytes.map(|most| (most, started + MEMORY_LOOKS));
         loop {
             if signals.is_cancelled() {
                 return Ok(Stop::Cancelled);
@@ -371,7 +394,15 @@ impl Waiting {
             if grace.is_some_and(|grace| now >= grace) {
                 return Ok(Stop::Reported);
             }
-            let until = deadline.into_iter().chain(grace).min();
+            if let Some((most, next)) = &mut look
+                && now >= *next
+            {
+                if anonymous_memory(*pid).is_some_and(|memory| memory > *most) {
+                    return Ok(Stop::TooLarge);
+                }
+                *next = now + MEMORY_LOOKS;
+            }
+            let until = deadline.into_iter().chain(grace).chain(look.map(|(_, next)| next)).min();
             let Ready { result, status, stdout, stderr, exited } =
                 self.poll(pidfd, &signals.wake, until.map(|until| until.saturating_duration_since(now)))?;
             if status {
@@ -486,4 +517,28 @@ struct Ready {
     stdout: bool,
     stderr: bool,
     exited: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_process_is_what_no_file_stands_behind() {
+        let status = b"Name:\tnode\nVmRSS:\t  90000 kB\nRssAnon:\t    1234 kB\nRssFile:\t   50000 kB\n";
+        assert_eq!(anonymous_in(status), Some(1234 * 1024));
+        assert_eq!(anonymous_in(b"Name:\tzombie\n"), None);
+        let own = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let before = anonymous_memory(own).unwrap();
+        let large = vec![1_u8; 64 * 1024 * 1024];
+        assert!(anonymous_memory(own).unwrap() > before + 32 * 1024 * 1024);
+        drop(large);
+    }
+
+    #[test]
+    fn the_line_of_a_trace_file_names_it() {
+        let line = "Could not open trace file a: b.log: permission denied";
+        assert_eq!(trace_file_in(line).as_deref(), Some("a: b.log"));
+        assert_eq!(trace_file_in("a warning: Could not open trace file x: y"), None);
+    }
 }

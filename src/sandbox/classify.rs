@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// bytes: what it cut is not cut again, so that there is one mark.
 pub const LONGEST_TEXT: usize = 3 * 64 * 1024;
 
+/// `PATH_MAX`.
+const LONGEST_PATH: usize = 4096;
+
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -215,6 +218,8 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
             operation("ChildProcess", program.or_else(|| error.path.clone()))
         }
         "kill" => operation("Signal", error.path.clone()),
+        // The filters refuse to watch anything, inside too; a file's own permissions would be EACCES.
+        "watch" if code == "EPERM" => operation("FileSystemRead", error.path.clone()),
         "open" | "read" | "scandir" | "opendir" | "lstat" | "stat" | "readlink" | "realpath" | "access"
         | "copyfile" | "watch" => {
             // Some versions do not say what they could not open as a directory.
@@ -240,7 +245,9 @@ fn told_by_message(code: &str, error: &RawError, boundary: &Boundary) -> Option<
         // Node takes the number of this one with the wrong sign, so that it has no name.
         ("ERR_SYSTEM_ERROR", Some("uv_interface_addresses")) => ("Net", None),
         ("ERR_SYSTEM_ERROR", Some("uv_os_setpriority")) if refused => ("Signal", None),
-        ("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd")) if refused => ("FileSystemRead", Some("/etc/passwd".to_owned())),
+        ("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd" | "uv_os_homedir")) if refused => {
+            ("FileSystemRead", Some("/etc/passwd".to_owned()))
+        }
         ("ERR_DLOPEN_FAILED", _) if refused => ("Addons", error.path.clone()),
         ("ERR_SQLITE_ERROR", _) => {
             // SQLite does not say why. A database that is missing inside of the project is none that was denied, but
@@ -258,6 +265,10 @@ fn told_by_message(code: &str, error: &RawError, boundary: &Boundary) -> Option<
 }
 
 fn is_readable(path: &str, boundary: &Boundary) -> bool {
+    // The kernel takes no longer one, and project code can report what it likes.
+    if path.len() > LONGEST_PATH {
+        return false;
+    }
     // A link inside that leads out is no file inside.
     let path = crate::fs::path::canonical_path(std::path::Path::new(path));
     boundary.readable.iter().any(|root| path.starts_with(root))
@@ -338,6 +349,8 @@ mod tests {
             (said("ERR_SYSTEM_ERROR", Some("uv_interface_addresses"), "returned Unknown system error 1"), "Net"),
             (said("ERR_SYSTEM_ERROR", Some("uv_os_setpriority"), "returned EPERM"), "Signal"),
             (said("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd"), "returned EACCES"), "FileSystemRead (/etc/passwd)"),
+            (said("ERR_SYSTEM_ERROR", Some("uv_os_homedir"), "returned EACCES"), "FileSystemRead (/etc/passwd)"),
+            (said("EPERM", Some("watch"), "EPERM: operation not permitted, watch"), "FileSystemRead"),
             (said("ERR_DLOPEN_FAILED", None, "cannot open shared object file: Permission denied"), "Addons"),
             (said("ERR_SQLITE_ERROR", None, "unable to open database file"), "FileSystemRead"),
             (said("ERR_SQLITE_ERROR", None, "unable to open database: /q/x.db"), "FileSystemRead (/q/x.db)"),

@@ -102,7 +102,11 @@ fn trim_partial(raw: &[u8], cut: bool) -> &[u8] {
     }
 }
 
-/// Control characters other than tab and newline as visible escapes.
+/// Characters that turn the direction of what is beside them, or end a line for some readers.
+const MISLEADING: [std::ops::RangeInclusive<char>; 4] =
+    ['\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}', '\u{61c}'..='\u{61c}'];
+
+/// Control characters other than tab and newline, and what misleads the eye, as visible escapes.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -112,6 +116,9 @@ pub fn harmless(text: &str) -> String {
             '\r' => clean.push_str("\\r"),
             control if control.is_control() && u32::from(control) < 0x100 => {
                 let _ = write!(clean, "\\x{:02x}", u32::from(control));
+            }
+            misleading if MISLEADING.iter().any(|range| range.contains(&misleading)) => {
+                let _ = write!(clean, "\\u{{{:x}}}", u32::from(misleading));
             }
             other => clean.push(other),
         }
@@ -139,6 +146,7 @@ mod tests {
         assert_eq!(stream.finish().as_deref(), Some("last"));
         assert_eq!(stream.finish(), None);
         assert_eq!(harmless("\u{9b}31m"), "\\x9b31m");
+        assert_eq!(harmless("a\u{202e}b\u{2066}\u{2028}é"), "a\\u{202e}b\\u{2066}\\u{2028}é");
     }
 
     #[test]

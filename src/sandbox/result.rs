@@ -156,7 +156,7 @@ fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
         None => ClassifiedError { file: cut(&error.file), message: cut(&error.message), error_type: error.error_type },
     };
     // Its texts are the project's, and may end on a terminal.
-    ClassifiedError { message: harmless(&classified.message), ..classified }
+    ClassifiedError { file: harmless(&classified.file), message: harmless(&classified.message), ..classified }
 }
 
 /// Turns the end of a child into a report.
@@ -172,7 +172,11 @@ pub fn report<'a>(end: &'a ChildEnd, expected: Expected, boundary: &Boundary, la
             Report::Broken { message: broken(fault, end, label), error_type, unconfined }
         }
         Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|reason| Report::Broken {
-            message: with_stderr(&format!("{label} sent a result that cannot be read: {reason}"), end),
+            // The reason quotes the frame.
+            message: with_stderr(
+                &format!("{label} sent a result that cannot be read: {}", harmless(&cut(&reason))),
+                end,
+            ),
             error_type: ErrorType::Import,
             unconfined: false,
         }),
@@ -188,7 +192,8 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
     match (expected, kind.as_str()) {
         (Expected::Run, "run") => {
             let run: RunFrame<'_> = parse(frame)?;
-            let mut errors: Vec<ClassifiedError> = run.errors.into_iter().map(|error| words(error, boundary)).collect();
+            let mut errors: Vec<ClassifiedError> =
+                run.errors.into_iter().take(MOST_ERRORS).map(|error| words(error, boundary)).collect();
             if run.incomplete
                 && let Some(last) = errors.last_mut()
             {
@@ -202,7 +207,7 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
         }
         (_, "unusable") => {
             let UnusableFrame { module, name } = parse(frame)?;
-            Ok(Report::Unusable { module: cut(&module), name: cut(&name) })
+            Ok(Report::Unusable { module: cut(&module), name: harmless(&cut(&name)) })
         }
         (Expected::Value, "value") => Ok(Report::Value { value: parse::<ValueFrame<'_>>(frame)?.value }),
         (Expected::Value, "refused") => {
@@ -237,6 +242,7 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
             return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
         }
         (Fault::TraceFile(file), _) => return denied_write(file),
+        (Fault::Memory, _) => format!("{label} had more memory than memoryLimitMb allows and was killed"),
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
             format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
         }
