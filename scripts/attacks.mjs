@@ -66,26 +66,59 @@ function byAttack(rows) {
   return groups
 }
 
+/** What each configuration says about the claim. */
+const MEANINGS = {
+  kernel: 'what is promised: nothing may escape',
+  kernelAlone: "the same with Node's Permission Model switched off: nothing may escape",
+  node: "a control: what Node's Permission Model alone lets through",
+  open: 'a control: where nothing but limits holds, the attacks must be real',
+}
+
+const USAGE = `npm run attacks -- [NAME...] [--node=20,22,24,26] [--configuration=${Object.keys(MEANINGS).join()}]
+
+Runs what hostile files try (__test__/fixtures/attacks, a folder for each NAME) in the sandbox, and prints what came of it;
+everything takes some six minutes. Ends with 1 where anything escaped that must not, or anything unexpected happened.
+`
+
+/** The asked-for ones of all there are; throws for one that is not there, since nothing tried is nothing shown. */
+function choose(kind, given, all) {
+  if (given === undefined) return all
+  const asked = given.split(',')
+  const unknown = asked.find((each) => !all.includes(each))
+  if (unknown !== undefined) throw new Error(`there is no ${kind} ${unknown}; there are ${all.join(', ')}`)
+  return all.filter((each) => asked.includes(each))
+}
+
 async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { node: { type: 'string' }, configuration: { type: 'string' } },
+    options: { node: { type: 'string' }, configuration: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
   })
+  if (values.help) {
+    console.log(USAGE)
+    return
+  }
   const { configurations, readAttacks, runCorpus, runnerFor } = await loadRunner()
   const folder = path.join(repository, '__test__', 'fixtures', 'attacks')
   const library = require.resolve('../sallyport.linux-x64-gnu.node')
-  const majors = values.node?.split(',')
-  const nodes = installNodes().filter(({ major }) => majors?.includes(String(major)) ?? true)
-  const chosen = configurations.filter((each) => values.configuration?.split(',').includes(each) ?? true)
+  const installed = installNodes()
+  const majors = choose(
+    'Node',
+    values.node,
+    installed.map(({ major }) => String(major)),
+  )
+  const nodes = installed.filter(({ major }) => majors.includes(String(major)))
+  const chosen = choose('configuration', values.configuration, configurations)
   const names = new Set(readAttacks(folder).map(({ name }) => name))
   const unknown = positionals.find((name) => !names.has(name))
   if (unknown !== undefined) throw new Error(`there is no attack ${unknown} in ${folder}`)
 
   const all = []
   for (const configuration of chosen) {
-    console.log(`\n=== ${configuration}\n`)
+    console.log(`\n=== ${configuration}: ${MEANINGS[configuration]}\n`)
     const rows = []
     for (const { version, program } of nodes) {
+      console.error(`trying on Node ${version}…`)
       rows.push(
         ...(await runCorpus({
           folder,
@@ -107,9 +140,8 @@ async function main() {
     const own = all.filter((row) => row.configuration === configuration)
     const escaped = own.filter(({ actual }) => actual === 'escapes')
     const other = own.filter(({ holds }) => !holds)
-    console.log(
-      `${configuration.padEnd(12)} ${own.length} attacks, ${escaped.length} escaped, ${other.length} other than expected`,
-    )
+    const counts = `${own.length} attacks, ${escaped.length} escaped, ${other.length} other than expected`
+    console.log(`${configuration.padEnd(12)} ${counts} (${MEANINGS[configuration]})`)
   }
   const broken = all.filter(
     ({ configuration, actual, holds }) => !holds || (configuration.startsWith('kernel') && actual === 'escapes'),
@@ -117,4 +149,9 @@ async function main() {
   process.exitCode = broken.length === 0 ? 0 : 1
 }
 
-await main()
+try {
+  await main()
+} catch (error) {
+  console.error(`attacks: ${error.message}`)
+  process.exitCode = 1
+}
