@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-import { probeIsolation, runFallbackFilesSandboxed } from '../index.mjs'
+import { callSandboxed, probeIsolation, runFallbackFilesSandboxed } from '../index.mjs'
 import { createWorkspace } from './support/workspace'
 
 const { level } = await probeIsolation()
@@ -104,5 +104,35 @@ describe('what is refused by a layer and asked for by the way', () => {
     if (level !== 'kernel') return expect(errors.length).toBeLessThan(2)
     expect(errors.map(({ type }) => type)).toEqual(['permission'])
     expect(errors[0]?.message).toContain(`sandbox denied ${operation}`)
+  })
+})
+
+describe('an option that is misspelt', () => {
+  it.each([
+    [{ isolationLevel: 'kernel' }, 'options.isolationLevel', 'options.isolation'],
+    [{ timeoutMS: 5 }, 'options.timeoutMS', 'options.timeoutMs'],
+    [{ timeout: 5 }, 'options.timeout', 'options.timeoutMs'],
+    [{ memoryLimitMB: 300 }, 'options.memoryLimitMB', 'options.memoryLimitMb'],
+  ])('is refused and says what was meant: %j', async (options, given, meant) => {
+    await expect(run('export const a = 1', options)).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringMatching(new RegExp(`'${given}' must be called ${meant}\\.`)),
+    })
+  })
+
+  it('is left alone where it resembles none, and where the level is among the arguments it is told', async () => {
+    expect((await run('export const a = 1', { lexicon: 'aws' })).errors).toEqual([])
+    const { root: buildRoot, file } = projectWith('export default () => 1')
+    const call = { file, buildRoot, isolation: 'kernel' }
+    await expect(callSandboxed(call)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
+  })
+})
+
+describe('memory of the engine', () => {
+  it('is what the message says, with the option that bounds it', async () => {
+    const source = 'const all: unknown[] = []; for (;;) all.push(new Array(1e5).fill(all.length + 0.5))'
+    const { errors } = await run(source, { memoryLimitMb: 256 })
+    expect(errors).toHaveLength(1)
+    expect(errors[0]?.message).toMatch(/ran out of memory \(memoryLimitMb\)|memoryLimitMb allows|signal SIG/)
   })
 })

@@ -30,7 +30,7 @@ const { driverSource } = require('./sandbox/driver')
 const { layersFor, probe, reportOf, unavailable, warnOfMissing } = require('./sandbox/isolation')
 const { launcherPath } = require('./sandbox/launcher')
 const { nodeProgram } = require('./sandbox/node-program')
-const { checkOptions, requireDirectory, requireFile } = require('./sandbox/options')
+const { checkOptions, refuseMisspelt, requireDirectory, requireFile } = require('./sandbox/options')
 const { describeNonData } = require('../runtime/data')
 
 /**
@@ -519,6 +519,10 @@ function evaluationError(report, fileErrors, options, words) {
  */
 async function callSandboxed(call, options = {}) {
   const given = requireObject(call, 'call')
+  refuseMisspelt(given, 'call', ['file', 'export', 'args', 'buildRoot'])
+  if (given.isolation !== undefined) {
+    throw invalidValue('call.isolation', 'among the options, the second argument', given.isolation)
+  }
   const file = requireAbsolutePath(given.file, 'call.file')
   const name = optional(given.export, 'call.export', requireString) ?? 'default'
   const args = optional(given.args, 'call.args', requireArray) ?? []

@@ -79,6 +79,7 @@ function requireAtLeast(value, name, least, most) {
  */
 function checkOptions(value) {
   const given = requireObject(value, 'options')
+  refuseMisspelt(given, 'options', OPTIONS)
   /**
    * @template T
    * @param {string} key
@@ -106,6 +107,32 @@ function checkOptions(value) {
     outputPrefix: take('outputPrefix', requireString),
     onOutput: /** @type {SandboxOptions['onOutput']} */ (take('onOutput', requireFunction)),
     signal: take('signal', requireAbortSignal),
+  }
+}
+
+const OPTIONS = Object.freeze(
+  /** @type {const} */ ([
+    ...['modules', 'decodeEntitySet', 'params', 'readRoots', 'toolRoot', 'env', 'timeoutMs', 'memoryLimitMb'],
+    ...['cpuSeconds', 'maxResultBytes', 'isolation', 'nodePath', 'outputPrefix', 'onOutput', 'signal'],
+  ]),
+)
+
+/**
+ * An option that is misspelt asks for something, and would get nothing: less isolation than was meant, for instance. Names
+ * that resemble none are left alone, as callers hand on options of their own.
+ * @param {Record<string, unknown>} given
+ * @param {string} name
+ * @param {readonly string[]} known
+ */
+function refuseMisspelt(given, name, known) {
+  for (const key of Object.keys(given)) {
+    if (known.includes(key)) continue
+    const plain = key.toLowerCase()
+    const meant = known.find((each) => {
+      const other = each.toLowerCase()
+      return plain.startsWith(other) || (plain.length > 2 && other.startsWith(plain))
+    })
+    if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
   }
 }
 
@@ -144,4 +171,4 @@ async function requireFile(given, name, root) {
   return canonical
 }
 
-module.exports = { checkOptions, requireDirectory, requireFile }
+module.exports = { checkOptions, refuseMisspelt, requireDirectory, requireFile }

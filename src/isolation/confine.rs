@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::channel::Received;
+use super::landlock::Unrestricted;
 use super::plan::{
     CONTROL_DESCRIPTOR, LaunchFailure, LaunchLine, LaunchTask, Layer, Layers, RESULT_DESCRIPTOR, ResourceLimits,
 };
@@ -110,7 +111,14 @@ fn apply(layers: &Layers, status: &OwnedFd) -> Result<(), LaunchFailure> {
         }
     };
     if let Some(policy) = &layers.landlock {
-        outcome(Layer::Landlock, landlock::restrict(policy))?;
+        let restricted = match landlock::restrict(policy) {
+            Ok(()) => Ok(()),
+            Err(Unrestricted::Kernel(reason)) => Err(reason),
+            Err(Unrestricted::Grant(reason)) => {
+                return Err(LaunchFailure { step: "granting what may be read".to_owned(), reason });
+            }
+        };
+        outcome(Layer::Landlock, restricted)?;
     }
     if layers.seccomp {
         let filters = Architecture::native()

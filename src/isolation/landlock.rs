@@ -66,12 +66,35 @@ fn known(version: u32) -> ABI {
     }
 }
 
+/// Why a policy could not be put on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unrestricted {
+    /// The kernel does not take it, in a sentence for a person.
+    Kernel(String),
+    /// A path that is to be granted cannot be opened. That says nothing of the kernel: to go on without the layer would
+    /// grant everything because something that was granted is gone.
+    Grant(String),
+}
+
 /// Puts the policy on this process, for good.
 ///
 /// # Errors
-/// A sentence for a person: a path that cannot be opened, a rule that the kernel does not take.
-pub fn restrict(policy: &LandlockPolicy) -> Result<(), String> {
-    let version = version().map_err(|errno| format!("the kernel has no Landlock: {errno}"))?;
+/// See [`Unrestricted`].
+pub fn restrict(policy: &LandlockPolicy) -> Result<(), Unrestricted> {
+    let mut nodes = Vec::new();
+    let version = version().map_err(|errno| Unrestricted::Kernel(format!("the kernel has no Landlock: {errno}")))?;
+    for paths in [&policy.readable, &policy.executable, &policy.writable] {
+        for path in paths {
+            let node = open(path)
+                .map_err(|errno| Unrestricted::Grant(format!("{path} cannot be opened to grant it: {errno}")))?;
+            nodes.push(node);
+        }
+    }
+    enforce(version, policy, nodes).map_err(Unrestricted::Kernel)
+}
+
+/// Makes and enforces the rules; `nodes` are the opened paths of the policy, in its order.
+fn enforce(version: u32, policy: &LandlockPolicy, nodes: Vec<(OwnedFd, bool)>) -> Result<(), String> {
     let abi = known(version);
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut ruleset = Ruleset::default()
@@ -91,10 +114,9 @@ pub fn restrict(policy: &LandlockPolicy) -> Result<(), String> {
         (&policy.executable, AccessFs::ReadFile | AccessFs::Execute),
         (&policy.writable, AccessFs::ReadFile | AccessFs::WriteFile),
     ];
+    let mut nodes = nodes.into_iter();
     for (paths, access) in groups {
-        for path in paths {
-            let (node, is_directory) =
-                open(path).map_err(|errno| format!("{path} cannot be opened to grant it: {errno}"))?;
+        for (path, (node, is_directory)) in paths.iter().zip(&mut nodes) {
             // Rights on what is in a directory cannot be given to a file.
             let access = if is_directory { access } else { access & !BitFlags::from(AccessFs::ReadDir) };
             created = created.add_rule(PathBeneath::new(node, access)).map_err(|error| format!("{path}: {error}"))?;

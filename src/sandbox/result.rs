@@ -246,6 +246,9 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
             format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
         }
+        (Fault::Frame(FrameError::Missing), Some(exit)) if end.stderr_tail.contains("heap out of memory") => {
+            format!("{label} ran out of memory (memoryLimitMb) before reporting ({exit})")
+        }
         (Fault::Frame(FrameError::Missing), Some(exit)) => format!("{label} exited before reporting ({exit})"),
         (Fault::Frame(FrameError::Missing), None) => {
             format!("{label} closed its result descriptor before reporting and was killed")
