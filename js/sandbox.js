@@ -176,6 +176,10 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
     ]
     const level = options.isolation ?? 'best-effort'
     const { layers, reason: noLandlock } = await layersFor(level, program, readable)
+    if (level === 'kernel' && noLandlock !== undefined) {
+      // Nothing is started: the probe tells of the kernel, not of a program whose libraries are not known.
+      throw unavailable(reportOf(await probe(program, true), program, [['landlock', noLandlock]]))
+    }
     // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
     // where the kernel is demanded.
     const probing = probe(program, level !== 'node')
@@ -214,6 +218,8 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
     const ending = new AbortController()
     const forwardAbort = () => ending.abort(options.signal?.reason)
     options.signal?.addEventListener('abort', forwardAbort, { once: true })
+    // It may have been aborted while the run was prepared.
+    if (options.signal?.aborted) forwardAbort()
     try {
       const bundling = buildBundle({
         driverSource: driver,
