@@ -788,7 +788,7 @@ export interface IsolationProbe extends IsolationReport {
    */
   userNamespaces: boolean | null
   /**
-   * What each layer does by itself. The attempts: `read`, `list`, `write` (files outside), `network` (sockets), `process`
+   * What each layer does by itself. The attempts: `read`, `list`, `write`, `truncate` (files outside), `network` (sockets), `process`
    * (fork), `signal`, `signalByDescriptor`, `memory` (private), `uncountedMemory` (shared, growing down), `namespace`.
    */
   layers: Record<'landlock' | 'seccomp' | 'resource-limits', IsolationLayer>
@@ -810,7 +810,7 @@ export interface SandboxOptions {
   env?: Record<string, string>
   /** Milliseconds from the start of the child. Default 120,000; 60,000 for a configuration. */
   timeoutMs?: number
-  /** Mebibytes of heap, at least 256. Default 2048. */
+  /** Mebibytes of heap, at least 256; of all memory 1024 more. Default: Node's own limit of heap, and 3072 of all memory. */
   memoryLimitMb?: number
   /** Seconds of processor time. Default: no limit but the timeout. */
   cpuSeconds?: number

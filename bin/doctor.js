@@ -52,6 +52,7 @@ const ATTEMPTS = Object.freeze({
   process: 'new processes',
   signal: 'signals',
   signalByDescriptor: 'signals by descriptor',
+  truncate: 'emptying',
   memory: 'memory above its limit',
   uncountedMemory: 'memory that no limit counts',
   namespace: 'namespaces',

@@ -197,6 +197,11 @@ function describeTree(root: string): string[] {
   return seen
 }
 
+/** Whether a line of a difference is about an attack's own folder. What is nobody's counts against all. */
+function isOf(line: string, { name }: Attack): boolean {
+  return line.includes(` ${name}/`) || line.includes(` ${name}: `)
+}
+
 function difference(before: string[], after: string[]): string[] {
   return [
     ...after.filter((line) => !before.includes(line)).map((line) => `now ${line}`),
@@ -460,7 +465,7 @@ async function runGroup(corpus: Corpus, attacks: Attack[], { base, working, secr
     const left = fs.readdirSync(temporary)
     const ended = result.errors.find(({ message }) => message.startsWith('the process ended before'))
     return attacks.map((attack) => {
-      const inProject = projectChanges.filter((line) => line.includes(` ${attack.name}/`))
+      const inProject = projectChanges.filter((line) => isOf(line, attack) || !attacks.some((each) => isOf(line, each)))
       const evidence = [...targetOf(targets, attack.name).evidence(), ...inProject]
       // What lies in the folder for temporary files is everyone's, unless it has a name on it.
       const named = (name: string): boolean => attacks.some((each) => name.startsWith(each.name))

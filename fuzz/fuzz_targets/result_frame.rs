@@ -29,7 +29,7 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
             launcher: Vec::new(),
         };
         for expected in [Expected::Run, Expected::Value] {
-            let told = report(&end, expected, &Boundary { readable: Vec::new(), kernel: true }, "label");
+            let told = report(&end, expected, &Boundary::new(Vec::new(), true), "label");
             serde_json::to_vec(&told).expect("a report can be written");
         }
     }

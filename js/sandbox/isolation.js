@@ -70,11 +70,12 @@ function programFiles(program) {
 /**
  * @param {NodeProgram} program
  * @param {boolean} kernel
- * @returns {Promise<ProbeAnswer>}
+ * @param {[Layer, string][]} [missing] layers that a child went without, and why
+ * @returns {Promise<ProbeAnswer>} its guarantees are those of such a child
  */
-async function probe(program, kernel) {
+async function probe(program, kernel, missing = []) {
   const nodeMajor = Number(program.version.split('.')[0])
-  const request = { launcher: launcherPath(), tempDirectory: os.tmpdir(), nodeMajor, kernel }
+  const request = { launcher: launcherPath(), tempDirectory: os.tmpdir(), nodeMajor, kernel, missing }
   return (await runJob('probe', request)).value
 }
 
@@ -98,15 +99,10 @@ async function layersFor(level, program, readable) {
 /**
  * @param {ProbeAnswer} answer
  * @param {NodeProgram} program
- * @param {[Layer, string][]} missing layers that this very child went without
  * @returns {IsolationReport}
  */
-function reportOf(answer, program, missing) {
-  const guarantees = /** @type {IsolationReport['guarantees']} */ (
-    Object.fromEntries(
-      Object.entries(answer.guarantees).map(([name, guarantee]) => [name, without(guarantee, missing)]),
-    )
-  )
+function reportOf(answer, program) {
+  const { guarantees } = answer
   const held = Object.values(guarantees).map((guarantee) => guarantee.held)
   const kernelAsked = Object.entries(guarantees).some(([name, { held: isHeld }]) => isHeld && name !== 'memory')
   return {
@@ -116,19 +112,6 @@ function reportOf(answer, program, missing) {
     landlockAbi: answer.layers.landlockAbi,
     node: program.version,
   }
-}
-
-/**
- * @param {IsolationGuarantee} guarantee
- * @param {[Layer, string][]} missing
- * @returns {IsolationGuarantee}
- */
-function without(guarantee, missing) {
-  const gone = missing.filter(([layer]) => guarantee.by.includes(layer))
-  if (gone.length === 0) return guarantee
-  const by = guarantee.by.filter((layer) => !gone.some(([missed]) => missed === layer))
-  const held = by.some((layer) => layer !== 'node-permission-model')
-  return held ? { held, by } : { held, by, reason: gone.map(([layer, why]) => `${layer}: ${why}`).join('; ') }
 }
 
 /**
@@ -187,10 +170,10 @@ async function probeIsolation(options = {}) {
   const { reason } = await programFiles(program)
   /** @type {[Layer, string][]} */
   const missing = reason === undefined ? [] : [['landlock', reason]]
-  const answer = await probe(program, true)
+  const answer = await probe(program, true, missing)
   const { landlock, seccomp, resourceLimits } = answer.layers
   return {
-    ...reportOf(answer, program, missing),
+    ...reportOf(answer, program),
     // Limits have nothing to do with namespaces: what was refused under them alone is refused to this very process.
     userNamespaces: resourceLimits.refused === null ? null : !resourceLimits.refused.namespace,
     layers: {

@@ -67,6 +67,9 @@ pub(super) enum Request {
         temp_directory: PathBuf,
         node_major: u32,
         kernel: bool,
+        /// Layers that the child in question went without, and why.
+        #[serde(default)]
+        missing: Vec<(Layer, String)>,
     },
     ProgramFiles {
         path: PathBuf,
@@ -243,9 +246,9 @@ impl Request {
                 json(&sweep(&temp_directory, MIRROR_PREFIX, older_than_ms, now)?).map(Outcome::value)
             }
             Self::Sandbox(sandbox) => sandbox.run(running),
-            Self::Probe { launcher, temp_directory, node_major, kernel } => {
+            Self::Probe { launcher, temp_directory, node_major, kernel, missing } => {
                 let layers = kernel_layers(&launcher, &temp_directory, &*running.signals()?)?;
-                let guarantees = guarantees(&layers, Asked { kernel, node_major });
+                let guarantees = guarantees(&layers.clone().without(&missing), Asked { kernel, node_major });
                 json(&ProbeAnswer { layers: &layers, guarantees }).map(Outcome::value)
             }
             Self::ProgramFiles { path } => match program_files(&path) {
@@ -283,7 +286,7 @@ impl SandboxRequest {
             remove_bundle(&self.bundle_directory);
         }
         let end = end?;
-        let boundary = Boundary { readable: self.readable, kernel };
+        let boundary = Boundary::new(self.readable, kernel);
         let missing = end.launcher.iter().filter_map(|line| match line {
             LaunchLine::Missing(layer, reason) => Some((*layer, reason.as_str())),
             _ => None,

@@ -31,7 +31,7 @@ pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: Stri
     let raw: RawError = read(&raw_json)?;
     let fallback: ErrorType = read(&fallback_json)?;
     // What is classified outside of a run may have met the kernel's layers; no directory of it is known to be readable.
-    let boundary = Boundary { readable: Vec::new(), kernel: true };
+    let boundary = Boundary::new(Vec::new(), true);
     serde_json::to_string(&classify(&file, &raw, fallback, &boundary)).map_err(internal)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! What is found here is only where the work begins: everything below is then opened through a [`super::Directory`].
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD};
@@ -42,4 +43,14 @@ pub fn read_start(path: &Path, most: usize) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     file.take(most as u64).read_to_end(&mut start).map_err(failed)?;
     Ok(start)
+}
+
+/// The first names in the directory at a path, at most `most`, in no order.
+///
+/// # Errors
+/// The system's error.
+pub fn first_names(path: &Path, most: usize) -> Result<Vec<OsString>> {
+    let failed = |error: std::io::Error| Failure::system(error.raw_os_error().unwrap_or_default(), "scandir", path);
+    let entries = std::fs::read_dir(path).map_err(failed)?;
+    entries.take(most).map(|entry| entry.map(|entry| entry.file_name()).map_err(failed)).collect()
 }

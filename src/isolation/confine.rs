@@ -204,12 +204,17 @@ fn close_on_exec_from(first: i32) -> Result<(), Errno> {
 /// a child with very many could take it from the caller, whose event loop aborts where it gets none.
 const MOST_DESCRIPTORS: u64 = 1024;
 
+/// The most timers and queued signals of a child. Node uses none of either.
+const MOST_QUEUED_SIGNALS: u64 = 64;
+
 fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
     // No core file: it would hold what the child read. No file may grow: the child writes none.
     set(Resource::Core, 0, 0, "forbidding core files")?;
     set(Resource::Fsize, 0, 0, "forbidding files")?;
     // Node raises the soft limit to the hard one at its start, in many steps, which the filters refuse: it is there.
     set(Resource::Nofile, MOST_DESCRIPTORS, MOST_DESCRIPTORS, "limiting descriptors")?;
+    // Timers and queued signals are counted for the user: without this a child could take all of them.
+    set(Resource::Sigpending, MOST_QUEUED_SIGNALS, MOST_QUEUED_SIGNALS, "limiting queued signals")?;
     if let Some(seconds) = limits.cpu_seconds {
         // The soft limit ends it by a signal that says why; the hard one is for who ignores that.
         set(Resource::Cpu, seconds, seconds.saturating_add(1), "limiting processor time")?;
@@ -225,4 +230,35 @@ fn set(resource: Resource, soft: u64, hard: u64, step: &str) -> Result<(), Launc
     let inherited = getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let limit = Rlimit { current: Some(soft.min(inherited)), maximum: Some(hard.min(inherited)) };
     setrlimit(resource, limit).map_err(failed(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_the_kernel_would_untie_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let program = file.path().to_str().unwrap();
+        let allow = |mode| std::fs::set_permissions(program, std::fs::Permissions::from_mode(mode)).unwrap();
+        let reason = || stay_tied(program).map_err(|failure| failure.reason);
+        allow(0o755);
+        assert_eq!(reason(), Ok(()));
+        for mode in [0o2755, 0o4755] {
+            allow(mode);
+            assert!(reason().unwrap_err().contains("set-id bits"), "{mode:o}");
+        }
+        allow(0o755);
+        // CAP_NET_BIND_SERVICE, permitted, in version 2 of `vfs_cap_data`, as `setcap` writes it.
+        let capability = [0, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let flags = rustix::fs::XattrFlags::empty();
+        match rustix::fs::setxattr(program, "security.capability", &capability, flags) {
+            Ok(()) => assert!(reason().unwrap_err().contains("file capabilities")),
+            // Only root may write them, and not on every file system: then there are none, and none are seen.
+            Err(_) => assert_eq!(reason(), Ok(())),
+        }
+        assert!(stay_tied("/there/is/no/such/program").is_err());
+    }
 }

@@ -128,6 +128,8 @@ pub struct Probed {
     pub memory: bool,
     /// Taking memory that no limit counts: shared, or growing down.
     pub uncounted_memory: bool,
+    /// Emptying a file outside by opening it for nothing else.
+    pub truncate: bool,
     /// Making a user namespace, in which a process has every capability.
     pub namespace: bool,
 }

@@ -15,6 +15,9 @@ use rustix::net::{AddressFamily, SocketType};
 
 use super::plan::Probed;
 
+/// `O_ACCMODE`: open for neither reading nor writing.
+const NO_ACCESS: u32 = 3;
+
 /// Tries everything. `file` is outside of what is granted; `memory_bytes` is more than is allowed.
 #[must_use]
 pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
@@ -28,6 +31,7 @@ pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
         read: open(file, OFlags::RDONLY),
         list: open(directory, OFlags::RDONLY | OFlags::DIRECTORY) && open(Path::new("/"), OFlags::RDONLY),
         write: open(&made, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL),
+        truncate: open(file, OFlags::TRUNC) && open(file, OFlags::TRUNC | OFlags::from_bits_retain(NO_ACCESS)),
         network: [AddressFamily::INET, AddressFamily::INET6, AddressFamily::UNIX, AddressFamily::NETLINK]
             .into_iter()
             .all(socket),

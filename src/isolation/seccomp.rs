@@ -106,7 +106,7 @@ fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
         When::CommandBeside(allowed) => {
             allowed.iter().map(|number| SeccompCondition::new(1, Dword, SeccompCmpOp::Ne, *number)).collect()
         }
-        When::Flags(bits) => single(3, Qword, SeccompCmpOp::MaskedEq(bits), bits),
+        When::Bits(argument, bits) => single(argument, Qword, SeccompCmpOp::MaskedEq(bits), bits),
     };
     conditions.and_then(SeccompRule::new).map(Some).map_err(|error| error.to_string())
 }
@@ -168,13 +168,19 @@ mod tests {
                     When::SetsLimit => [0, 0, 1, 0, 0, 0],
                     When::Command(command) => [0, *command, 0, 0, 0, 0],
                     When::CommandBeside(_) => [0, 0x4008_6602, 0, 0, 0, 0],
-                    When::Flags(bits) => [0, 0, 0, *bits, 0, 0],
+                    When::Bits(argument, bits) => {
+                        let mut arguments = [0; 6];
+                        arguments[usize::from(*argument)] = *bits;
+                        arguments
+                    }
                     _ => [0; 6],
                 };
                 let action = answer(architecture, u32::try_from(*number).unwrap(), arguments);
                 assert_eq!(action, ACTION_ERRNO | EPERM, "{name} on {architecture:?}");
             }
-            assert_eq!(answer(architecture, 435, [0; 6]), ACTION_ERRNO | ENOSYS);
+            for number in [435, 437] {
+                assert_eq!(answer(architecture, number, [0; 6]), ACTION_ERRNO | ENOSYS);
+            }
             assert_eq!(answer(architecture, NEWEST + 1, [0; 6]), ACTION_ERRNO | ENOSYS);
         }
         // read, write, openat, mmap, execve, futex, exit_group.
@@ -190,8 +196,8 @@ mod tests {
     fn threads_and_signals_to_itself_are_left() {
         let thread = 0x003d_0f00;
         assert_eq!(answer(Architecture::X86_64, 56, [thread, 0, 0, 0, 0, 0]), ACTION_ALLOW);
-        // A process; a thread with descriptors of its own; one with a working directory of its own.
-        for flags in [17, thread & !0x400, thread & !0x200] {
+        // A process; threads that share less than all: descriptors, working directory, signal handlers, memory.
+        for flags in [17, thread & !0x400, thread & !0x200, thread & !0x800, thread & !0x100] {
             assert_eq!(answer(Architecture::X86_64, 56, [flags, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
             assert_eq!(answer(Architecture::Aarch64, 220, [flags, 0, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
         }
@@ -204,6 +210,19 @@ mod tests {
         assert_eq!(answer(Architecture::X86_64, 72, [1, 4, 0, 0, 0, 0]), ACTION_ALLOW);
         assert_eq!(answer(Architecture::X86_64, 16, [1, 0x5421, 0, 0, 0, 0]), ACTION_ALLOW);
         assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 3, 0x22, 0, 0]), ACTION_ALLOW);
+        // openat for reading, for writing, for both; with a mode that is neither; emptying what may only be read.
+        for (flags, expected) in [(0o2_000_000, 0), (1, 0), (2, 0), (3, EPERM), (0o20_200_003, EPERM), (0o1000, EPERM)]
+        {
+            let expected = if expected == 0 { ACTION_ALLOW } else { ACTION_ERRNO | expected };
+            assert_eq!(answer(Architecture::X86_64, 257, [0, 0, flags, 0, 0, 0]), expected, "{flags:o}");
+            assert_eq!(answer(Architecture::X86_64, 2, [0, flags, 0, 0, 0, 0]), expected, "{flags:o}");
+            assert_eq!(answer(Architecture::Aarch64, 56, [0, 0, flags, 0, 0, 0]), expected, "{flags:o}");
+        }
+        // close_range with CLOSE_RANGE_CLOEXEC, and with CLOSE_RANGE_UNSHARE besides.
+        for architecture in ARCHITECTURES {
+            assert_eq!(answer(architecture, 436, [3, 9, 4, 0, 0, 0]), ACTION_ALLOW);
+            assert_eq!(answer(architecture, 436, [3, 9, 6, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        }
     }
 
     #[test]

@@ -54,8 +54,8 @@ pub enum When {
     Command(u64),
     /// Where the second argument is none of these numbers.
     CommandBeside(&'static [u64]),
-    /// Where the fourth argument has all of these bits.
-    Flags(u64),
+    /// Where the argument at this place, from 0, has all of these bits.
+    Bits(u8, u64),
 }
 
 /// A refused call: its name, its numbers, and when.
@@ -78,13 +78,29 @@ const SHARED_ANONYMOUS: u64 = 0x21;
 const GROWS_DOWN: u64 = 0x100;
 
 /// `CLONE_THREAD`: a thread, not a new process.
-pub(super) const CLONE_THREAD: u64 = 0x0001_0000;
+const CLONE_THREAD: u64 = 0x0001_0000;
+
+/// `CLONE_SIGHAND`, which the kernel itself demands of a thread.
+const CLONE_SIGHAND: u64 = 0x800;
 
 /// `CLONE_FILES`: with the descriptors of all others, so that their limit is one for the process.
-pub(super) const CLONE_FILES: u64 = 0x400;
+const CLONE_FILES: u64 = 0x400;
 
 /// `CLONE_FS`: with the working directory and mask of all others.
-pub(super) const CLONE_FS: u64 = 0x200;
+const CLONE_FS: u64 = 0x200;
+
+/// `CLONE_VM`, as `CLONE_SIGHAND`.
+const CLONE_VM: u64 = 0x100;
+
+/// `CLOSE_RANGE_UNSHARE`: a thread would get descriptors of its own, and with them a limit of its own.
+const CLOSE_RANGE_UNSHARE: u64 = 2;
+
+/// `O_ACCMODE`: neither reading nor writing, for which Landlock asks for no right; yet a device is opened by it, and
+/// with `O_TMPFILE` a file made.
+const NO_ACCESS: u64 = 3;
+
+/// `O_TRUNC`: Landlock asks for a right to it only from its version 3 on.
+const TRUNCATES: u64 = 0o1000;
 
 /// A call of `clone` without one of the flags that every thread of the C libraries has.
 const fn clone_without(flag: u64) -> Refused {
@@ -129,6 +145,9 @@ pub const REFUSED: &[Refused] = &[
     clone_without(CLONE_THREAD),
     clone_without(CLONE_FILES),
     clone_without(CLONE_FS),
+    clone_without(CLONE_SIGHAND),
+    clone_without(CLONE_VM),
+    ("close_range", Some(436), Some(436), When::Bits(2, CLOSE_RANGE_UNSHARE)),
     old("fork", 57),
     old("vfork", 58),
     both("execveat", 322, 281),
@@ -167,6 +186,10 @@ pub const REFUSED: &[Refused] = &[
     new("process_mrelease", 448),
     // Files changed without being opened, and ways to open them that no rule sees.
     both("truncate", 76, 45),
+    ("open", Some(2), None, When::Bits(1, NO_ACCESS)),
+    ("open", Some(2), None, When::Bits(1, TRUNCATES)),
+    ("openat", Some(257), Some(56), When::Bits(2, NO_ACCESS)),
+    ("openat", Some(257), Some(56), When::Bits(2, TRUNCATES)),
     old("rename", 82),
     both("renameat", 264, 38),
     both("renameat2", 316, 276),
@@ -242,8 +265,8 @@ pub const REFUSED: &[Refused] = &[
     new("listmount", 458),
     new("open_tree_attr", 467),
     // Memory that no limit counts, and shared memory of other processes.
-    ("mmap", Some(9), Some(222), When::Flags(SHARED_ANONYMOUS)),
-    ("mmap", Some(9), Some(222), When::Flags(GROWS_DOWN)),
+    ("mmap", Some(9), Some(222), When::Bits(3, SHARED_ANONYMOUS)),
+    ("mmap", Some(9), Some(222), When::Bits(3, GROWS_DOWN)),
     both("remap_file_pages", 216, 234),
     // Pages that are kept in a pipe are counted for nobody.
     both("vmsplice", 278, 75),
@@ -319,8 +342,8 @@ pub const REFUSED: &[Refused] = &[
     both("kexec_file_load", 320, 294),
 ];
 
-/// Refused with ENOSYS, so that the C library falls back to a call whose arguments a filter can see: `clone`.
-pub const NOT_THERE: &[Refused] = &[new("clone3", 435)];
+/// Refused with ENOSYS, so that who calls falls back to a call whose arguments a filter can see: `clone`, `openat`.
+pub const NOT_THERE: &[Refused] = &[new("clone3", 435), new("openat2", 437)];
 
 /// The newest call that was looked at. What comes after it is ENOSYS: nobody here has judged it.
 pub const NEWEST: u32 = 469;

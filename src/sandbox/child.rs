@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use super::frame::{FrameError, FrameReader};
 use super::output::OutputStream;
 use crate::failure::{Failure, Result};
-use crate::fs::absolute::read_start;
+use crate::fs::absolute::{first_names, read_start};
 use crate::isolation::channel;
 use crate::isolation::plan::{LaunchFailure, LaunchLine, LaunchPlan, read_report};
 
@@ -34,8 +34,15 @@ const GRACE: Duration = Duration::from_secs(1);
 const MOST_DRAINED: usize = 2 * 1024 * 1024;
 
 /// How often the memory of a child is looked at. `RLIMIT_DATA` counts what is writable now, so that machine code can fill
-/// memory, make it read-only, and have more; the resident memory counts all of it.
+/// memory, make it read-only, and have more; or only read from memory that it never fills, for which the kernel still
+/// keeps tables. What the kernel counts for a process has all of it.
 const MEMORY_LOOKS: Duration = Duration::from_millis(200);
+
+/// The lines of `proc_pid_status(5)` that count: memory that no file stands behind, in use or swapped out, and the tables.
+const MEMORY_LINES: [&str; 4] = ["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"];
+
+/// How many threads are asked for the memory of a process. All have the same; those that have ended have none.
+const MOST_ASKED: usize = 16;
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -160,7 +167,7 @@ pub enum Fault {
     Launch(LaunchFailure),
     /// The child ended or closed the descriptor without a whole frame, or sent too much.
     Frame(FrameError),
-    /// It had more memory than it may.
+    /// It used more memory than it may.
     Memory,
     /// Node could not write its trace events to this file, and would wait for it for ever.
     TraceFile(String),
@@ -321,17 +328,26 @@ struct Waiting {
     buffer: Vec<u8>,
 }
 
-/// The resident memory of a process that no file stands behind, in bytes; nothing where it is not told.
-fn anonymous_memory(pid: Pid) -> Option<u64> {
-    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
-    anonymous_in(&read_start(Path::new(&path), 16 * 1024).ok()?)
+/// The memory of a process that its limit is for, in bytes; nothing where it is not told.
+fn memory_of(pid: Pid) -> Option<u64> {
+    let process = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+    let told = |folder: &Path| memory_in(&read_start(&folder.join("status"), 16 * 1024).ok()?);
+    // Machine code can end the first thread alone: the process goes on, and its own file tells nothing any more.
+    told(&process).or_else(|| {
+        let threads = process.join("task");
+        first_names(&threads, MOST_ASKED).ok()?.iter().find_map(|thread| told(&threads.join(thread)))
+    })
 }
 
 /// The same from the text of `proc_pid_status(5)`, which has it in KiB.
-fn anonymous_in(status: &[u8]) -> Option<u64> {
+fn memory_in(status: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(status).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    let of_line = |name: &&str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    // A kernel without swap does not have every line.
+    MEMORY_LINES.iter().filter_map(of_line).reduce(u64::saturating_add)
 }
 
 /// The file that Node says it could not write trace events to. Its main thread waits for that writer without end and
@@ -397,7 +413,7 @@ impl Waiting {
             if let Some((most, next)) = &mut look
                 && now >= *next
             {
-                if anonymous_memory(*pid).is_some_and(|memory| memory > *most) {
+                if memory_of(*pid).is_some_and(|memory| memory > *most) {
                     return Ok(Stop::TooLarge);
                 }
                 *next = now + MEMORY_LOOKS;
@@ -526,12 +542,14 @@ mod tests {
     #[test]
     fn the_memory_of_a_process_is_what_no_file_stands_behind() {
         let status = b"Name:\tnode\nVmRSS:\t  90000 kB\nRssAnon:\t    1234 kB\nRssFile:\t   50000 kB\n";
-        assert_eq!(anonymous_in(status), Some(1234 * 1024));
-        assert_eq!(anonymous_in(b"Name:\tzombie\n"), None);
+        assert_eq!(memory_in(status), Some(1234 * 1024));
+        let whole = [&status[..], b"RssShmem:\t1 kB\nVmPTE:\t20 kB\nVmSwap:\t300 kB\n"].concat();
+        assert_eq!(memory_in(&whole), Some((1234 + 1 + 20 + 300) * 1024));
+        assert_eq!(memory_in(b"Name:\tzombie\n"), None);
         let own = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
-        let before = anonymous_memory(own).unwrap();
+        let before = memory_of(own).unwrap();
         let large = vec![1_u8; 64 * 1024 * 1024];
-        assert!(anonymous_memory(own).unwrap() > before + 32 * 1024 * 1024);
+        assert!(memory_of(own).unwrap() > before + 32 * 1024 * 1024);
         drop(large);
     }
 

@@ -1,10 +1,16 @@
 //! From what the child reports of an error to the words that a person reads: the one table of denials.
 //!
-//! Nothing here fails; the one look at the file system is where a refused path really leads. Source of the rules: `contract/sandbox.md`, "Errors". A denial is told in the same words
-//! whoever denied it: Node's Permission Model says what was denied, the kernel gives only an error number and the name
-//! of the operation, so the operation is taken from those.
+//! Nothing here fails; the one look at the file system is where a refused path inside really leads. Source of the rules:
+//! `contract/sandbox.md`, "Errors". A denial is told in the same words whoever denied it: Node's Permission Model says
+//! what was denied, the kernel gives only an error number and the name of the operation, so the operation is taken from
+//! those.
+
+use std::cell::Cell;
+use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::fs::path::{canonical_path, lexical_path};
 
 /// The longest text that is taken over, in bytes. The child cuts at 64 Ki units of UTF-16, of which each can be three
 /// bytes: what it cut is not cut again, so that there is one mark.
@@ -55,6 +61,9 @@ pub struct RawError {
     /// The path of a system error.
     #[serde(deserialize_with = "lenient_text")]
     pub path: Option<String>,
+    /// The second path of one that has two.
+    #[serde(deserialize_with = "lenient_text")]
+    pub dest: Option<String>,
     /// The address of a network error.
     #[serde(deserialize_with = "lenient_text")]
     pub address: Option<String>,
@@ -80,6 +89,10 @@ fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Str
     })
 }
 
+/// How often a report looks where a path leads. Project code reports as many errors within errors as it likes, and each
+/// look takes the caller's side a call for every part of a path; after so many the text of a path decides.
+const MOST_LOOKS: usize = 1000;
+
 /// Where the child could read, to tell a denial from an ordinary refusal inside of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -88,6 +101,17 @@ pub struct Boundary {
     pub readable: Vec<String>,
     /// Whether the kernel's layers held the child, so that its refusals are denials.
     pub kernel: bool,
+    /// How often it was looked where a path leads.
+    #[serde(skip)]
+    looks: Cell<usize>,
+}
+
+impl Boundary {
+    /// A boundary that nothing was asked of yet.
+    #[must_use]
+    pub fn new(readable: Vec<String>, kernel: bool) -> Self {
+        Self { readable, kernel, looks: Cell::new(0) }
+    }
 }
 
 /// An error in the words of a person.
@@ -220,6 +244,14 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
         "kill" => operation("Signal", error.path.clone()),
         // The filters refuse to watch anything, inside too; a file's own permissions would be EACCES.
         "watch" if code == "EPERM" => operation("FileSystemRead", error.path.clone()),
+        // The source is opened first: where it may be read, it was the copy that was refused.
+        "copyfile" if error.dest.is_some() && error.path.as_deref().is_some_and(|path| is_readable(path, boundary)) => {
+            operation("FileSystemWrite", error.dest.clone())
+        }
+        // Inside, a file's own permissions are EACCES; EPERM is the filters', for what would empty the file.
+        "open" if code == "EPERM" && error.path.as_deref().is_some_and(|path| is_readable(path, boundary)) => {
+            operation("FileSystemWrite", error.path.clone())
+        }
         "open" | "read" | "scandir" | "opendir" | "lstat" | "stat" | "readlink" | "realpath" | "access"
         | "copyfile" | "watch" => {
             // Some versions do not say what they could not open as a directory.
@@ -269,9 +301,16 @@ fn is_readable(path: &str, boundary: &Boundary) -> bool {
     if path.len() > LONGEST_PATH {
         return false;
     }
+    let inside = |path: &Path| boundary.readable.iter().any(|root| path.starts_with(root));
+    let path = Path::new(path);
+    let seems_inside = inside(&lexical_path(path));
+    let looks = boundary.looks.get();
+    if looks >= MOST_LOOKS || (path.is_absolute() && !seems_inside) {
+        return seems_inside;
+    }
+    boundary.looks.set(looks + 1);
     // A link inside that leads out is no file inside.
-    let path = crate::fs::path::canonical_path(std::path::Path::new(path));
-    boundary.readable.iter().any(|root| path.starts_with(root))
+    inside(&canonical_path(path))
 }
 
 /// A text of bounded length, with a mark where it was cut.
@@ -296,7 +335,7 @@ mod tests {
     }
 
     fn message(file: &str, error: &RawError) -> String {
-        classify(file, error, ErrorType::Import, &Boundary { readable: vec!["/p".to_owned()], kernel: true }).message
+        classify(file, error, ErrorType::Import, &Boundary::new(vec!["/p".to_owned()], true)).message
     }
 
     #[test]
@@ -336,6 +375,39 @@ mod tests {
         assert_eq!(message("/p/a.ts", &error), "m");
         let outside = RawError { path: Some("/q".to_owned()), ..error };
         assert!(message("/p/a.ts", &outside).starts_with("sandbox denied FileSystemRead (/q): "));
+    }
+
+    #[test]
+    fn a_copy_that_is_refused_is_a_write_where_its_source_may_be_read() {
+        let copy = |path: &str| RawError {
+            syscall: Some("copyfile".to_owned()),
+            path: Some(path.to_owned()),
+            dest: Some("/p/copy".to_owned()),
+            ..coded("EACCES")
+        };
+        assert!(message("/p/a.ts", &copy("/p/b")).starts_with("sandbox denied FileSystemWrite (/p/copy): "));
+        assert!(message("/p/a.ts", &copy("/q")).starts_with("sandbox denied FileSystemRead (/q): "));
+    }
+
+    #[test]
+    fn where_a_path_leads_is_looked_at_inside_only_and_not_without_end() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let link = root.join("out");
+        std::os::unix::fs::symlink("/etc", &link).unwrap();
+        let boundary = Boundary::new(vec![root.to_string_lossy().into_owned()], true);
+        assert!(!is_readable("/etc/passwd", &boundary));
+        assert!(!is_readable(&format!("{}/../passwd", root.display()), &boundary));
+        assert_eq!(boundary.looks.get(), 0);
+        let through = format!("{}/passwd", link.display());
+        let mut part = RawError { syscall: Some("open".to_owned()), path: Some(through.clone()), ..coded("EACCES") };
+        assert!(denial(&part, &boundary, 0).is_some());
+        part.path = Some(format!("{}/missing", root.display()));
+        let many = RawError { errors: vec![part; 2 * MOST_LOOKS], ..coded("") };
+        assert!(denial(&many, &boundary, 0).is_none());
+        assert_eq!(boundary.looks.get(), MOST_LOOKS);
+        // From here on its text decides.
+        assert!(is_readable(&through, &boundary));
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub enum DriverTask {
     Config {
         /// The absolute path.
         file: String,
+        /// Bound before the import.
+        #[serde(default)]
+        params: BTreeMap<String, Parameter>,
     },
     /// Import a file, call an export with arguments, and send what it gives.
     Call {
@@ -88,9 +91,9 @@ fn literal(value: &impl Serialize) -> String {
 pub fn generate_driver(task: &DriverTask, modules: &TrustedModules) -> String {
     match task {
         DriverTask::Run { files, build_root, params } => generate_run(files, build_root, params, modules),
-        DriverTask::Config { file } => generate_value(
+        DriverTask::Config { file, params } => generate_value(
             file,
-            &BTreeMap::new(),
+            params,
             "const value = hasOwn(namespace, 'default') ? namespace.default : hasOwn(namespace, 'config') ? namespace.config : { ...namespace };",
             modules,
         ),

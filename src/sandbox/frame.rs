@@ -3,9 +3,6 @@
 //! It comes from code that is not trusted, so it is bounded before anything is set aside for it, and a second frame is a
 //! violation, not a choice. Fails with a [`FrameError`], in a sentence for a person.
 
-/// The default of the largest result, in bytes (`contract/sandbox.md`, "Launch").
-pub const DEFAULT_LARGEST_RESULT: u64 = 256 * 1024 * 1024;
-
 /// What is wrong with what came on the result descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
@@ -110,12 +107,6 @@ impl FrameReader {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.announced() == Some(self.body.len() as u64)
-    }
-
-    /// Whether nothing came yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.header.is_empty()
     }
 
     /// Takes the next piece.

@@ -50,6 +50,22 @@ pub struct KernelLayers {
     pub resource_limits: TriedLayer,
 }
 
+impl KernelLayers {
+    /// The same for a child that went without some layers, each with the reason.
+    #[must_use]
+    pub fn without(mut self, missing: &[(Layer, String)]) -> Self {
+        for (layer, reason) in missing {
+            let tried = match layer {
+                Layer::Landlock => &mut self.landlock,
+                Layer::Seccomp => &mut self.seccomp,
+                Layer::ResourceLimits => &mut self.resource_limits,
+            };
+            (tried.refused, tried.reason) = (None, Some(reason.clone()));
+        }
+        self
+    }
+}
+
 static FOUND: Mutex<Option<KernelLayers>> = Mutex::new(None);
 
 /// Tries every layer, once for the process.
@@ -220,16 +236,17 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
         Guarantee { held, by: by.into_iter().chain(model.then_some(MODEL)).collect(), reason }
     };
     let (landlock, seccomp, limits) = (&layers.landlock, &layers.seccomp, &layers.resource_limits);
-    // The limit counts private memory only; the filters refuse the rest. One without the other bounds nothing.
+    // Before its version 3 Landlock lets a file be emptied that may be read; the filters refuse that too.
+    let emptied = guarantee(
+        false,
+        &[("landlock", landlock, |probed| probed.truncate), ("seccomp", seccomp, |probed| probed.truncate)],
+    );
+    let files = guarantee(true, &[("landlock", landlock, |probed| probed.read && probed.list && probed.write)]);
+    // The limit counts private memory only; the filters refuse the rest.
     let counted = guarantee(false, &[("resource-limits", limits, |probed| probed.memory)]);
     let uncounted = guarantee(false, &[("seccomp", seccomp, |probed| probed.uncounted_memory)]);
-    let memory = if counted.held && uncounted.held {
-        Guarantee { by: [counted.by, uncounted.by].concat(), ..counted_reason(None) }
-    } else {
-        counted_reason(counted.reason.or(uncounted.reason))
-    };
     Guarantees {
-        files: guarantee(true, &[("landlock", landlock, |probed| probed.read && probed.list && probed.write)]),
+        files: both(files, emptied),
         network: guarantee(asked.node_major >= 25, &[("seccomp", seccomp, |probed| probed.network)]),
         processes: guarantee(true, &[("seccomp", seccomp, |probed| probed.process && probed.namespace)]),
         signals: guarantee(
@@ -240,13 +257,15 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
                 ("seccomp", seccomp, |probed| probed.signal && probed.signal_by_descriptor),
             ],
         ),
-        memory,
+        memory: both(counted, uncounted),
     }
 }
 
-/// The guarantee of memory without its mechanisms: held if there is no reason why not.
-fn counted_reason(reason: Option<String>) -> Guarantee {
-    Guarantee { held: reason.is_none(), by: Vec::new(), reason }
+/// A guarantee of two halves, where one without the other holds nothing.
+fn both(one: Guarantee, other: Guarantee) -> Guarantee {
+    let mut by = one.by;
+    by.extend(other.by.into_iter().filter(|name| !by.contains(name)).collect::<Vec<_>>());
+    Guarantee { held: one.held && other.held, by, reason: one.reason.or(other.reason) }
 }
 
 #[cfg(test)]
@@ -260,13 +279,14 @@ mod tests {
 
     #[test]
     fn each_guarantee_falls_with_the_layer_that_holds_it() {
-        let files = Probed { read: true, list: true, write: true, signal: true, ..Probed::default() };
+        let files = Probed { read: true, list: true, write: true, truncate: true, signal: true, ..Probed::default() };
         let calls = Probed {
             network: true,
             process: true,
             signal: true,
             signal_by_descriptor: true,
             uncounted_memory: true,
+            truncate: true,
             namespace: true,
             ..Probed::default()
         };
@@ -289,6 +309,18 @@ mod tests {
         let without_seccomp = guarantees(&KernelLayers { seccomp: layer(None), ..all.clone() }, asked);
         let held: Vec<bool> = without_seccomp.each().iter().map(|(_, guarantee)| guarantee.held).collect();
         assert_eq!(held, [true, false, false, true, false]);
+
+        let gone = |layer| guarantees(&all.clone().without(&[(layer, "not there".to_owned())]), asked);
+        assert_eq!(gone(Layer::Landlock), without_landlock);
+        assert_eq!(gone(Layer::Seccomp), without_seccomp);
+        // The half that works is still told.
+        assert_eq!(without_seccomp.memory.by, ["resource-limits"]);
+        assert!(!gone(Layer::ResourceLimits).memory.held);
+
+        // An old version of Landlock, with the filters and without.
+        let old = KernelLayers { landlock: layer(Some(Probed { truncate: false, ..files })), ..all.clone() };
+        assert!(guarantees(&old, asked).files.held);
+        assert!(!guarantees(&KernelLayers { seccomp: layer(None), ..old }, asked).files.held);
 
         // Accepted, and holding nothing.
         let hollow = guarantees(&KernelLayers { landlock: layer(Some(Probed::default())), ..all }, asked);

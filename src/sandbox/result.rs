@@ -242,7 +242,7 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
             return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
         }
         (Fault::TraceFile(file), _) => return denied_write(file),
-        (Fault::Memory, _) => format!("{label} had more memory than memoryLimitMb allows and was killed"),
+        (Fault::Memory, _) => format!("{label} used more memory than memoryLimitMb allows and was killed"),
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
             format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
         }
