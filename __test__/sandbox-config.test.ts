@@ -38,6 +38,11 @@ describe('what is taken', () => {
     expect(await config(source)).toEqual(expected)
   })
 
+  it('may depend on the parameters of the caller', async () => {
+    const source = `export default (globalThis as any)[Symbol.for('sallyport.buildParams')]`
+    expect(await config(source, { params: { stage: 'test', count: 2 } })).toEqual({ stage: 'test', count: 2 })
+  })
+
   it('is any data, unchanged', async () => {
     const data = {
       text: 'é \u2028 "quoted" \\ \0 😀',

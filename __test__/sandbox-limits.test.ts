@@ -112,6 +112,7 @@ describe('an option that is misspelt', () => {
     [{ isolationLevel: 'kernel' }, 'options.isolationLevel', 'options.isolation'],
     [{ timeoutMS: 5 }, 'options.timeoutMS', 'options.timeoutMs'],
     [{ timeout: 5 }, 'options.timeout', 'options.timeoutMs'],
+    [{ isolaton: 'kernel' }, 'options.isolaton', 'options.isolation'],
     [{ memoryLimitMB: 300 }, 'options.memoryLimitMB', 'options.memoryLimitMb'],
   ])('is refused and says what was meant: %j', async (options, given, meant) => {
     await expect(run('export const a = 1', options)).rejects.toMatchObject({
@@ -121,7 +122,7 @@ describe('an option that is misspelt', () => {
   })
 
   it('is left alone where it resembles none, and where the level is among the arguments it is told', async () => {
-    expect((await run('export const a = 1', { lexicon: 'aws' })).errors).toEqual([])
+    expect((await run('export const a = 1', { lexicon: 'aws', envFile: 'x', environment: {} })).errors).toEqual([])
     const { root: buildRoot, file } = projectWith('export default () => 1')
     const call = { file, buildRoot, isolation: 'kernel' }
     await expect(callSandboxed(call)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
@@ -133,6 +134,6 @@ describe('memory of the engine', () => {
     const source = 'const all: unknown[] = []; for (;;) all.push(new Array(1e5).fill(all.length + 0.5))'
     const { errors } = await run(source, { memoryLimitMb: 256 })
     expect(errors).toHaveLength(1)
-    expect(errors[0]?.message).toMatch(/ran out of memory \(memoryLimitMb\)|memoryLimitMb allows|signal SIG/)
+    expect(errors[0]?.message).toMatch(/ran out of memory \(memoryLimitMb\)|memoryLimitMb allows/)
   })
 })

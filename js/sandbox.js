@@ -8,8 +8,6 @@
 // goes wrong inside a run is an error in its result. Configurations and calls have no such result and reject with what
 // went wrong. Source: contract/sandbox.md.
 
-const { rmSync } = require('node:fs')
-const fs = require('node:fs/promises')
 const path = require('node:path')
 
 const {
@@ -22,7 +20,7 @@ const {
   requireString,
 } = require('./arguments')
 const { buildBundle, resolveExternalPackages } = require('./bundle')
-const { createBundleDirectory } = require('./bundle/directory')
+const { copyReadable, holdBundleDirectory, removeBundleDirectory } = require('./bundle/directory')
 const { DiscoveryError } = require('./discovery-error')
 const { decodeEntitySet } = require('./entities')
 const { runJob } = require('./job')
@@ -30,6 +28,7 @@ const { driverSource } = require('./sandbox/driver')
 const { layersFor, probe, reportOf, unavailable, warnOfMissing } = require('./sandbox/isolation')
 const { launcherPath } = require('./sandbox/launcher')
 const { nodeProgram } = require('./sandbox/node-program')
+const { FORGED, isGivenModule, requireModuleFiles, unusableDriver, unusableModule } = require('./sandbox/modules')
 const { checkOptions, refuseMisspelt, requireDirectory, requireFile } = require('./sandbox/options')
 const { describeNonData } = require('../runtime/data')
 
@@ -103,41 +102,6 @@ function requireGrantable(granted, name) {
 }
 
 /**
- * The directories of runs that go on. Where the process exits in the middle, what follows an `await` never comes; the
- * listener is there only while a run goes on.
- * @type {Set<string>}
- */
-const bundleDirectories = new Set()
-
-function removeBundleDirectories() {
-  for (const directory of bundleDirectories) rmSync(directory, { recursive: true, force: true })
-}
-
-/** @returns {string} a directory that the end of the process removes too */
-function holdBundleDirectory() {
-  const directory = createBundleDirectory()
-  if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
-  bundleDirectories.add(directory)
-  return directory
-}
-
-/**
- * @param {string} source
- * @param {string} target readable to its owner, whatever the umask took
- */
-async function copyReadable(source, target) {
-  await fs.copyFile(source, target)
-  await fs.chmod(target, 0o600)
-}
-
-/** @param {string} directory */
-async function removeBundleDirectory(directory) {
-  await fs.rm(directory, { recursive: true, force: true })
-  bundleDirectories.delete(directory)
-  if (bundleDirectories.size === 0) process.off('exit', removeBundleDirectories)
-}
-
-/**
  * @param {object} run
  * @param {string} run.label
  * @param {'run' | 'value'} run.expected
@@ -178,7 +142,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
     const { layers, reason: noLandlock } = await layersFor(level, program, readable)
     if (level === 'kernel' && noLandlock !== undefined) {
       // Nothing is started: the probe tells of the kernel, not of a program whose libraries are not known.
-      throw unavailable(reportOf(await probe(program, true), program, [['landlock', noLandlock]]))
+      throw unavailable(reportOf(await probe(program, true, [['landlock', noLandlock]]), program))
     }
     // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
     // where the kernel is demanded.
@@ -245,18 +209,17 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       const [ran, bundled, probed] = await Promise.allSettled([ended, bundling, probing])
       if (ran.status === 'rejected') {
         if (ran.reason instanceof NotHeld && probed.status === 'fulfilled') {
-          throw unavailable(reportOf(probed.value, program, []))
+          throw unavailable(reportOf(probed.value, program))
         }
         throw unusableDriver(ran.reason, options)
       }
       if (probed.status === 'rejected') throw probed.reason
       /** @type {{ report: Report, missing: [import('./sandbox/isolation.js').Layer, string][] }} */
       const { report, missing } = ran.value.value
-      const isolation = reportOf(
-        probed.value,
-        program,
-        noLandlock === undefined ? missing : [...missing, ['landlock', noLandlock]],
-      )
+      if (noLandlock !== undefined) missing.push(['landlock', noLandlock])
+      // What is known of the kernel is kept, so asking again about this very child starts nothing.
+      const held = missing.length === 0 ? probed.value : await probe(program, level !== 'node', missing)
+      const isolation = reportOf(held, program)
       if (level === 'kernel') {
         if (Object.values(isolation.guarantees).some(({ held }) => !held)) throw unavailable(isolation)
         if (report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
@@ -298,68 +261,6 @@ function unconfined(report, isolation) {
   return Object.assign(unavailable(isolation), {
     message: `${report.message}. It was demanded that the kernel holds it.`,
   })
-}
-
-/** @param {CheckedOptions} options */
-async function requireModuleFiles(options) {
-  for (const [key, module] of Object.entries(options.modules ?? {})) await requireFile(module, `options.modules.${key}`)
-}
-
-/** What the driver imports from which of the caller's modules. */
-const MODULE_OF_EXPORT = Object.freeze({
-  collectEntities: 'collect',
-  resolveAttrRefs: 'resolve',
-  encodeEntitySet: 'entityWireCodec',
-  getProvenance: 'provenance',
-  setBuildParams: 'params',
-  classifyChildError: 'childErrors',
-})
-
-/**
- * @param {unknown} error why the driver cannot be bundled, or why the run ended
- * @param {CheckedOptions} options
- * @returns {unknown} the same, or a TypeError where a module of the caller's lacks an export
- */
-function unusableDriver(error, options) {
-  const { errors } = /** @type {{ errors?: { text: string }[] }} */ (error ?? {})
-  for (const { text } of Array.isArray(errors) ? errors : []) {
-    const name = /^No matching export in .* for import "(\w+)"$/s.exec(text)?.[1]
-    const key = MODULE_OF_EXPORT[/** @type {keyof typeof MODULE_OF_EXPORT} */ (name)]
-    const module = options.modules?.[/** @type {keyof import('../index.js').TrustedModules} */ (key)]
-    if (module !== undefined) {
-      const cause = error
-      return Object.assign(
-        invalidValue(`options.modules.${key}`, `a module that exports the function ${name}`, module),
-        {
-          cause,
-        },
-      )
-    }
-  }
-  return error
-}
-
-// Only a trusted module of the caller's can be unusable; sallyport's own are not.
-const FORGED = 'the result says that a module is unusable which was not given: something besides the driver wrote it'
-
-/**
- * @param {CheckedOptions} options
- * @param {Extract<Report, { kind: 'unusable' }>} report
- * @returns {boolean}
- */
-function isGivenModule(options, report) {
-  return Object.values(options.modules ?? {}).includes(report.module)
-}
-
-/**
- * @param {CheckedOptions} options
- * @param {Extract<Report, { kind: 'unusable' }>} report
- * @returns {TypeError}
- */
-function unusableModule(options, report) {
-  const key = Object.entries(options.modules ?? {}).find(([, module]) => module === report.module)?.[0]
-  const name = key === undefined ? 'options.modules' : `options.modules.${key}`
-  return invalidValue(name, `a module that exports the function ${report.name}`, report.module)
 }
 
 /**
@@ -417,7 +318,7 @@ async function runFiles(files, buildRoot, options, permissionModel) {
   }
   if (given.length === 0) {
     const program = await nodeProgram(checked.nodePath ?? process.execPath)
-    const isolation = reportOf(await probe(program, checked.isolation !== 'node'), program, [])
+    const isolation = reportOf(await probe(program, checked.isolation !== 'node'), program)
     return { ...nothing, errors: [], isolation }
   }
   const task = { kind: 'run', files: given, buildRoot: root, params: checked.params ?? {} }
@@ -477,7 +378,7 @@ async function evaluateConfigSandboxed(configPath, projectRoot, options = {}) {
     {
       label: 'sandbox:config',
       expected: 'value',
-      task: { kind: 'config', file },
+      task: { kind: 'config', file, params: checked.params ?? {} },
       buildRoot,
       timeoutMs: CONFIG_TIMEOUT_MS,
       env: process.env.CHANT_ENV === undefined ? {} : { CHANT_ENV: process.env.CHANT_ENV },

@@ -5,15 +5,14 @@
 // ends. Rejects where the driver itself cannot be bundled (an Error with esbuild's `errors`), with the signal's reason,
 // or with what esbuild throws when it cannot be started.
 
-const childProcess = require('node:child_process')
 const path = require('node:path')
 
-const binding = require('../binding')
 const { findConfigurationFault } = require('./configuration')
 const { realPathOf } = require('./containment')
 const { buildError, buildFailure, messageOf, outsideFailure, positionOfSpecifier, refusal } = require('./failures')
 const { BANNER, LOCATION_DEFINES } = require('./location')
 const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin } = require('./plugin')
+const { isStopped, rebuild, serviceEnded, startContext, stopService } = require('./service')
 
 /**
  * @typedef {import('esbuild').Message} Message
@@ -51,23 +50,8 @@ const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin } = require('./plugin
 /** What every child understands: decorators and `using` are no part of Node 20, and are compiled away. */
 const TARGET = 'node20'
 
-/**
- * A cancelled build ends within milliseconds, unless esbuild hangs on a FIFO that is called `package.json`. It is then
- * stopped as a whole, which is the only way; builds of others begin again (`buildOnce`).
- */
-const STUCK_AFTER_MS = 2000
-
 /** How often a build begins again because somebody stopped esbuild. */
 const RESTARTS = 3
-
-/**
- * The most memory of esbuild's program in bytes, where it was started for a bundle: it reads manifests and configurations
- * of any size by itself, and one that is a link to /dev/zero has no end.
- */
-const SERVICE_BYTES = 2 * 1024 ** 3
-
-/** esbuild's own words, which have no code. */
-const STOPPED = /The service (?:was stopped|is no longer running)/
 
 /** @param {string} bundleDir */
 const driverPathIn = (bundleDir) => path.join(bundleDir, 'driver.mts')
@@ -121,22 +105,14 @@ async function buildOnce(request, progress, options = { write: true }) {
     const record = { files: new Map(), refused: new Map(), entries: new Map() }
     try {
       const attempt = await buildInContext(request, progress, record, options)
-      if (!attempt.errors.some(({ text }) => STOPPED.test(text))) return attempt
+      if (!attempt.errors.some(({ text }) => isStopped(text))) return attempt
     } catch (error) {
-      if (request.signal?.aborted || !STOPPED.test(String(error))) throw error
+      if (request.signal?.aborted || !isStopped(String(error))) throw error
     }
     if (restarts === RESTARTS) return { errors: [serviceEnded()], metafile: undefined, record }
     // A service that died is kept by esbuild until it is told to let go of it.
-    await require('esbuild').stop()
+    await stopService()
   }
-}
-
-/** @returns {Message} what is the error of each file that cannot be bundled even alone */
-function serviceEnded() {
-  const text =
-    "esbuild's program ended again and again while it bundled this: a file, or a manifest that it reads, has no end or " +
-    `takes more than ${SERVICE_BYTES / 1024 ** 3} GiB of memory`
-  return { id: '', pluginName: '', text, location: null, notes: [], detail: undefined }
 }
 
 /**
@@ -190,71 +166,6 @@ async function buildInContext(request, { files, entries, configuration }, record
     return { errors, metafile: undefined, record }
   } finally {
     context.dispose().catch(() => undefined)
-  }
-}
-
-/**
- * @param {import('esbuild').BuildOptions} options
- * @returns {Promise<import('esbuild').BuildContext>}
- */
-function startContext(options) {
-  // Loaded here, so that whoever only mirrors does not pay for it.
-  const esbuild = require('esbuild')
-  const { spawn } = childProcess
-  /** @type {number | undefined} */
-  let service
-  // esbuild starts its program within the call, or has it already, and does not tell which process that is.
-  childProcess.spawn = /** @type {any} */ (
-    (/** @type {any[]} */ ...spawned) => {
-      const started = Reflect.apply(spawn, childProcess, spawned)
-      service = started.pid
-      return started
-    }
-  )
-  let context
-  try {
-    context = esbuild.context(options)
-  } finally {
-    childProcess.spawn = spawn
-  }
-  if (service !== undefined) binding.limitProcessMemory(service, SERVICE_BYTES)
-  return context
-}
-
-/**
- * An aborted build is waited for: it could still write, and esbuild 0.28 crashes where a context that is being cancelled
- * is disposed of.
- * @param {import('esbuild').BuildContext} context
- * @param {AbortSignal | undefined} signal
- * @returns {Promise<import('esbuild').BuildResult>} rejects when it has ended, with whatever
- */
-async function rebuild(context, signal) {
-  if (signal === undefined) return context.rebuild()
-  /** @type {() => void} */
-  let cancel = () => undefined
-  /** @type {NodeJS.Timeout | undefined} */
-  let patience
-  /** @type {Promise<void>} settles some time after the signal was aborted */
-  const cancelled = new Promise((resolve) => {
-    cancel = () => {
-      patience = setTimeout(() => {
-        require('esbuild').stop()
-        resolve()
-      }, STUCK_AFTER_MS)
-      context.cancel().then(resolve, resolve)
-    }
-  })
-  const rebuilding = context.rebuild()
-  signal.addEventListener('abort', cancel, { once: true })
-  if (signal.aborted) cancel()
-  try {
-    // What is still under way when the cancellation is over was stopped, and never settles.
-    return await Promise.race([rebuilding, cancelled.then(() => Promise.reject(signal.reason))])
-  } finally {
-    signal.removeEventListener('abort', cancel)
-    if (signal.aborted) await cancelled
-    clearTimeout(patience)
-    rebuilding.catch(() => undefined)
   }
 }
 

@@ -1,6 +1,7 @@
 'use strict'
 
-// The directory of a bundle: fresh for each call, private, canonical. Fails with the system's errors. Source:
+// The directory of a bundle: fresh for each call, private, canonical, and gone after it, whatever happens. Fails with the
+// system's errors. Source:
 // contract/sandbox.md, "Bundling".
 
 const fs = require('node:fs')
@@ -20,4 +21,39 @@ function createBundleDirectory(prefix = BUNDLE_PREFIX) {
   return directory
 }
 
-module.exports = { createBundleDirectory }
+/**
+ * The directories of runs that go on. Where the process exits in the middle, what follows an `await` never comes; the
+ * listener is there only while a run goes on.
+ * @type {Set<string>}
+ */
+const bundleDirectories = new Set()
+
+function removeBundleDirectories() {
+  for (const directory of bundleDirectories) fs.rmSync(directory, { recursive: true, force: true })
+}
+
+/** @returns {string} a directory that the end of the process removes too */
+function holdBundleDirectory() {
+  const directory = createBundleDirectory()
+  if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
+  bundleDirectories.add(directory)
+  return directory
+}
+
+/**
+ * @param {string} source
+ * @param {string} target readable to its owner, whatever the umask took
+ */
+async function copyReadable(source, target) {
+  await fs.promises.copyFile(source, target)
+  await fs.promises.chmod(target, 0o600)
+}
+
+/** @param {string} directory */
+async function removeBundleDirectory(directory) {
+  await fs.promises.rm(directory, { recursive: true, force: true })
+  bundleDirectories.delete(directory)
+  if (bundleDirectories.size === 0) process.off('exit', removeBundleDirectories)
+}
+
+module.exports = { copyReadable, createBundleDirectory, holdBundleDirectory, removeBundleDirectory }

@@ -127,13 +127,40 @@ const OPTIONS = Object.freeze(
 function refuseMisspelt(given, name, known) {
   for (const key of Object.keys(given)) {
     if (known.includes(key)) continue
-    const plain = key.toLowerCase()
-    const meant = known.find((each) => {
-      const other = each.toLowerCase()
-      return plain.startsWith(other) || (plain.length > 2 && other.startsWith(plain))
-    })
+    const meant = known.find((each) => resembles(key.toLowerCase(), each.toLowerCase()))
     if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
   }
+}
+
+/** Names that are shorter resemble too much. */
+const SHORTEST_RESEMBLED = 6
+
+/**
+ * @param {string} given
+ * @param {string} known
+ * @returns {boolean} whether it is longer by a word or two, or differs in two letters at most
+ */
+function resembles(given, known) {
+  if (given === known) return true
+  if (known.length < SHORTEST_RESEMBLED) return false
+  return given.startsWith(known) || distance(given, known) <= 2
+}
+
+/**
+ * @param {string} left
+ * @param {string} right
+ * @returns {number} how many letters have to be put in, taken out or changed
+ */
+function distance(left, right) {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (const [index, letter] of [...left].entries()) {
+    const next = [index + 1]
+    for (let place = 0; place < right.length; place += 1) {
+      next.push(Math.min(next[place] + 1, row[place + 1] + 1, row[place] + (letter === right[place] ? 0 : 1)))
+    }
+    row = next
+  }
+  return row[right.length]
 }
 
 /**
