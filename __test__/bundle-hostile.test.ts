@@ -245,6 +245,30 @@ describe('surroundings', () => {
     expect(await runChild(body, { workspace, asOrdinaryUser: true, input: { root, file } })).toEqual([[]])
   })
 
+  it.each([
+    [
+      'a configuration that leads elsewhere',
+      'tsconfig.json',
+      (root: string) => JSON.stringify({ compilerOptions: { paths: { [`${root}/a.ts`]: [`${root}/b.ts`] } } }),
+    ],
+    ['a broken manifest', 'package.json', () => '{'],
+    ["a Plug'n'Play manifest", '.pnp.data.json', () => '{'],
+  ])('may be a temp directory in which somebody else put %s', async (_, name, content) => {
+    const workspace = createWorkspace()
+    const { root } = projectWith({ 'a.ts': 'console.log("a")', 'b.ts': 'console.log("b")' })
+    const temp = path.join(workspace.base, 'shared')
+    fs.mkdirSync(temp)
+    fs.writeFileSync(path.join(temp, name), content(root))
+    const body = `
+      process.env.TMPDIR = input.temp
+      const lines = []
+      const options = { isolation: 'node', onOutput: (line) => lines.push(line) }
+      const { errors } = await sallyport.runFallbackFilesSandboxed([path.join(input.root, 'a.ts')], input.root, options)
+      send({ lines, errors: errors.map(String) })
+      process.exit(0)`
+    expect(await runChild(body, { workspace, input: { temp, root } })).toEqual([{ lines: ['a'], errors: [] }])
+  })
+
   it('may not be a temp directory whose name Node takes for a wildcard', async () => {
     const workspace = createWorkspace()
     const temp = path.join(workspace.base, 'a*b')

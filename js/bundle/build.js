@@ -127,8 +127,9 @@ async function buildInContext(request, { files, entries, configuration }, record
   signal?.throwIfAborted()
   const context = await startContext({
     absPaths: ['code', 'log', 'metafile'],
-    // Also keeps esbuild from a Plug'n'Play manifest of the project: the child has no Plug'n'Play either.
-    absWorkingDir: bundleDir,
+    // Keeps esbuild from a Plug'n'Play manifest of the project, since the child has no Plug'n'Play either, and from those
+    // that others put into a temp directory that they share.
+    absWorkingDir: path.parse(bundleDir).root,
     banner: { js: BANNER },
     bundle: true,
     define: LOCATION_DEFINES,

@@ -118,7 +118,9 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
       build.onLoad({ filter: /.*/, namespace: DRIVER_NAMESPACE }, () => ({
         contents: withLocation(Buffer.from(driverSource), driverPath).content,
         loader: 'ts',
-        resolveDir: path.dirname(driverPath),
+        // Its imports are absolute. Manifests and configurations above the temp directory, where anyone may put some,
+        // have no say in where they lead.
+        resolveDir: path.parse(driverPath).root,
       }))
 
       build.onResolve({ filter: /.*/, namespace: DRIVER_NAMESPACE }, (argument) => {

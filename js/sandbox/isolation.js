@@ -63,6 +63,9 @@ function programFiles(program) {
   if (files === undefined) {
     files = runJob('programFiles', { path: program.path }).then(({ value }) => value)
     filesOfPrograms.set(program.identity, files)
+    // Only what was found out is kept: what could not be looked at in a bad moment is looked at again.
+    const forget = () => filesOfPrograms.delete(program.identity)
+    files.then(({ reason }) => reason !== undefined && forget(), forget)
   }
   return files
 }
