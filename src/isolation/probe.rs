@@ -18,7 +18,8 @@ use super::plan::Probed;
 /// `O_ACCMODE`: open for neither reading nor writing.
 const NO_ACCESS: u32 = 3;
 
-/// Tries everything. `file` is outside of what is granted; `memory_bytes` is more than is allowed.
+/// Tries everything. `file` is outside of what is granted; `memory_bytes` is more than is allowed, and a quarter of it is
+/// not: a machine that has none to give refuses both, and says nothing of a limit.
 #[must_use]
 pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
     let open = |path: &Path, flags| is_refused(&rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::RUSR));
@@ -39,9 +40,11 @@ pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
         signal: rustix::process::getppid()
             .is_some_and(|parent| is_refused(&rustix::process::test_kill_process(parent))),
         signal_by_descriptor: cannot_own_a_descriptor(),
-        memory: map(memory_bytes, libc::MAP_PRIVATE) == Err(Errno::NOMEM),
-        uncounted_memory: is_refused(&map(memory_bytes, libc::MAP_SHARED))
-            && is_refused(&map(memory_bytes, libc::MAP_PRIVATE | libc::MAP_GROWSDOWN)),
+        memory: map(memory_bytes, libc::MAP_PRIVATE) == Err(Errno::NOMEM)
+            && map(memory_bytes / 4, libc::MAP_PRIVATE) == Ok(()),
+        uncounted_memory: [libc::MAP_SHARED, libc::MAP_PRIVATE | libc::MAP_GROWSDOWN]
+            .into_iter()
+            .all(|flags| is_refused(&map(memory_bytes, flags))),
         // The last: where it is granted, this process has other rights from here on.
         namespace: cannot_unshare(),
     }

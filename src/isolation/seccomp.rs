@@ -101,10 +101,8 @@ fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
         When::NotItself => single(0, Dword, SeccompCmpOp::Ne, u64::from(own_pid)),
         When::Lacks(bit) => single(0, Qword, SeccompCmpOp::MaskedEq(bit), 0),
         When::SetsLimit => single(2, Qword, SeccompCmpOp::Ne, 0),
-        When::Option(number) => single(0, Dword, SeccompCmpOp::Eq, number),
-        When::Command(number) => single(1, Dword, SeccompCmpOp::Eq, number),
-        When::CommandBeside(allowed) => {
-            allowed.iter().map(|number| SeccompCondition::new(1, Dword, SeccompCmpOp::Ne, *number)).collect()
+        When::Beside(argument, allowed) => {
+            allowed.iter().map(|number| SeccompCondition::new(argument, Dword, SeccompCmpOp::Ne, *number)).collect()
         }
         When::Bits(argument, bits) => single(argument, Qword, SeccompCmpOp::MaskedEq(bits), bits),
     };
@@ -163,16 +161,16 @@ mod tests {
             for (name, x86_64, aarch64, when) in REFUSED {
                 let number = if architecture == Architecture::X86_64 { x86_64 } else { aarch64 };
                 let Some(number) = number else { continue };
+                let with = |argument: u8, value| {
+                    let mut arguments = [0; 6];
+                    arguments[usize::from(argument)] = value;
+                    arguments
+                };
                 let arguments = match when {
-                    When::Option(option) => [*option, 0, 0, 0, 0, 0],
-                    When::SetsLimit => [0, 0, 1, 0, 0, 0],
-                    When::Command(command) => [0, *command, 0, 0, 0, 0],
-                    When::CommandBeside(_) => [0, 0x4008_6602, 0, 0, 0, 0],
-                    When::Bits(argument, bits) => {
-                        let mut arguments = [0; 6];
-                        arguments[usize::from(*argument)] = *bits;
-                        arguments
-                    }
+                    When::SetsLimit => with(2, 1),
+                    // FS_IOC_SETFLAGS; no command of any other call either.
+                    When::Beside(argument, _) => with(*argument, 0x4008_6602),
+                    When::Bits(argument, bits) => with(*argument, *bits),
                     _ => [0; 6],
                 };
                 let action = answer(architecture, u32::try_from(*number).unwrap(), arguments);
@@ -208,6 +206,23 @@ mod tests {
         assert_eq!(answer(Architecture::X86_64, 302, [0, 7, 0, 1, 0, 0]), ACTION_ALLOW);
         // fcntl F_SETFL, ioctl FIONBIO, mmap of private memory.
         assert_eq!(answer(Architecture::X86_64, 72, [1, 4, 0, 0, 0, 0]), ACTION_ALLOW);
+        // F_SETOWN, F_SETSIG, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ.
+        for command in [8, 10, 1024, 1026, 1031] {
+            assert_eq!(answer(Architecture::X86_64, 72, [1, command, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+            assert_eq!(answer(Architecture::Aarch64, 25, [1, command, 0, 0, 0, 0]), ACTION_ERRNO | EPERM);
+        }
+        // prctl PR_SET_NAME, PR_SET_VMA; PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_PTRACER.
+        for (option, expected) in
+            [(15, ACTION_ALLOW), (0x5356_4d41, ACTION_ALLOW), (1, EPERM), (4, EPERM), (0x5961_6d61, EPERM)]
+        {
+            let expected = if expected == EPERM { ACTION_ERRNO | EPERM } else { expected };
+            assert_eq!(answer(Architecture::X86_64, 157, [option, 0, 0, 0, 0, 0]), expected, "{option}");
+            assert_eq!(answer(Architecture::Aarch64, 167, [option, 0, 0, 0, 0, 0]), expected, "{option}");
+        }
+        // mmap of a file, shared: without MAP_ANONYMOUS /dev/zero gives memory that no limit counts.
+        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x2, 5, 0]), ACTION_ALLOW);
+        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x1, 5, 0]), ACTION_ERRNO | EPERM);
+        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x3, 5, 0]), ACTION_ERRNO | EPERM);
         assert_eq!(answer(Architecture::X86_64, 16, [1, 0x5421, 0, 0, 0, 0]), ACTION_ALLOW);
         assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 3, 0x22, 0, 0]), ACTION_ALLOW);
         // openat for reading, for writing, for both; with a mode that is neither; emptying what may only be read.

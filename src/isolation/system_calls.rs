@@ -48,12 +48,8 @@ pub enum When {
     Lacks(u64),
     /// Where the third argument is not null: a limit would be set, not asked for.
     SetsLimit,
-    /// Where the first argument is this number.
-    Option(u64),
-    /// Where the second argument is this number.
-    Command(u64),
-    /// Where the second argument is none of these numbers.
-    CommandBeside(&'static [u64]),
+    /// Where the argument at this place, from 0, is none of these numbers, of 32 bits each.
+    Beside(u8, &'static [u64]),
     /// Where the argument at this place, from 0, has all of these bits.
     Bits(u8, u64),
 }
@@ -61,21 +57,57 @@ pub enum When {
 /// A refused call: its name, its numbers, and when.
 pub type Refused = (&'static str, Option<i64>, Option<i64>, When);
 
-/// `PR_SET_PDEATHSIG`: the child would outlive its parent.
-const PR_SET_PDEATHSIG: u64 = 1;
+/// What of itself a process may ask and set by `prctl`: the name of a thread, the name of a piece of memory (V8 gives
+/// those), what cannot be taken back (`PR_SET_NO_NEW_PRIVS`, which installing a filter sets again), and questions. By the
+/// rest it could outlive its parent or let others look into it.
+const HARMLESS_PRCTL: &[u64] = &[
+    2,           // PR_GET_PDEATHSIG
+    3,           // PR_GET_DUMPABLE
+    15,          // PR_SET_NAME
+    16,          // PR_GET_NAME
+    21,          // PR_GET_SECCOMP
+    23,          // PR_CAPBSET_READ
+    38,          // PR_SET_NO_NEW_PRIVS
+    39,          // PR_GET_NO_NEW_PRIVS
+    51,          // PR_SVE_GET_VL
+    56,          // PR_GET_TAGGED_ADDR_CTRL
+    64,          // PR_SME_GET_VL
+    74,          // PR_GET_SHADOW_STACK_STATUS
+    0x5356_4d41, // PR_SET_VMA
+];
 
-/// `PR_SET_PTRACER`: the child would let others look into it.
-const PR_SET_PTRACER: u64 = 0x5961_6d61;
+/// What of a descriptor may be asked and set by `fcntl`: duplicates, flags, locks of ranges (which SQLite takes to read),
+/// and questions. By the rest it sends signals, watches what is not this process's, or takes memory.
+const HARMLESS_FCNTL: &[u64] = &[
+    0,    // F_DUPFD
+    1,    // F_GETFD
+    2,    // F_SETFD
+    3,    // F_GETFL
+    4,    // F_SETFL
+    5,    // F_GETLK
+    6,    // F_SETLK
+    7,    // F_SETLKW
+    36,   // F_OFD_GETLK
+    37,   // F_OFD_SETLK
+    38,   // F_OFD_SETLKW
+    1030, // F_DUPFD_CLOEXEC
+    1032, // F_GETPIPE_SZ
+    1034, // F_GET_SEALS
+];
 
 /// What of a descriptor may be asked and set by `ioctl`: whether it blocks and is closed on exec, how much can be read, and
 /// whether it is a terminal. Everything else can change a file that was only granted for reading.
 const HARMLESS_IOCTL: &[u64] = &[0x5401, 0x802c_542a, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451];
 
-/// `MAP_SHARED | MAP_ANONYMOUS`: memory that `RLIMIT_DATA` does not count.
-const SHARED_ANONYMOUS: u64 = 0x21;
+/// `MAP_SHARED`, of which `MAP_SHARED_VALIDATE` has the bit too: memory that `RLIMIT_DATA` does not count, where it has no
+/// file behind it and where the file is `/dev/zero`. Files are mapped privately by all that a child runs.
+const SHARED: u64 = 0x1;
 
 /// `MAP_GROWSDOWN`: likewise.
 const GROWS_DOWN: u64 = 0x100;
+
+/// `MAP_HUGETLB`: pages that the machine keeps for who asks first, and that nothing counts once they are read-only.
+const HUGE_PAGES: u64 = 0x4_0000;
 
 /// `CLONE_THREAD`: a thread, not a new process.
 const CLONE_THREAD: u64 = 0x0001_0000;
@@ -105,11 +137,6 @@ const TRUNCATES: u64 = 0o1000;
 /// A call of `clone` without one of the flags that every thread of the C libraries has.
 const fn clone_without(flag: u64) -> Refused {
     ("clone", Some(56), Some(220), When::Lacks(flag))
-}
-
-/// A command of `fcntl` by which a descriptor sends signals, watches what is not this process's, or takes memory.
-const fn fcntl(command: u64) -> Refused {
-    ("fcntl", Some(72), Some(25), When::Command(command))
 }
 
 const fn both(name: &'static str, x86_64: i64, aarch64: i64) -> Refused {
@@ -161,16 +188,8 @@ pub const REFUSED: &[Refused] = &[
     both("process_vm_readv", 310, 270),
     both("process_vm_writev", 311, 271),
     both("kcmp", 312, 272),
-    // F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_SET_RW_HINT, F_SET_FILE_RW_HINT.
-    fcntl(8),
-    fcntl(10),
-    fcntl(15),
-    fcntl(1024),
-    fcntl(1026),
-    fcntl(1031),
-    fcntl(1036),
-    fcntl(1038),
-    ("ioctl", Some(16), Some(29), When::CommandBeside(HARMLESS_IOCTL)),
+    ("fcntl", Some(72), Some(25), When::Beside(1, HARMLESS_FCNTL)),
+    ("ioctl", Some(16), Some(29), When::Beside(1, HARMLESS_IOCTL)),
     both("setpriority", 141, 140),
     both("ioprio_set", 251, 30),
     both("sched_setparam", 142, 118),
@@ -265,8 +284,10 @@ pub const REFUSED: &[Refused] = &[
     new("listmount", 458),
     new("open_tree_attr", 467),
     // Memory that no limit counts, and shared memory of other processes.
-    ("mmap", Some(9), Some(222), When::Bits(3, SHARED_ANONYMOUS)),
+    ("mmap", Some(9), Some(222), When::Bits(3, SHARED)),
     ("mmap", Some(9), Some(222), When::Bits(3, GROWS_DOWN)),
+    ("mmap", Some(9), Some(222), When::Bits(3, HUGE_PAGES)),
+    new("map_shadow_stack", 453),
     both("remap_file_pages", 216, 234),
     // Pages that are kept in a pipe are counted for nobody.
     both("vmsplice", 278, 75),
@@ -295,8 +316,7 @@ pub const REFUSED: &[Refused] = &[
     // Limits and identity.
     ("prlimit64", Some(302), Some(261), When::SetsLimit),
     both("setrlimit", 160, 164),
-    ("prctl", Some(157), Some(167), When::Option(PR_SET_PDEATHSIG)),
-    ("prctl", Some(157), Some(167), When::Option(PR_SET_PTRACER)),
+    ("prctl", Some(157), Some(167), When::Beside(0, HARMLESS_PRCTL)),
     both("setuid", 105, 146),
     both("setgid", 106, 144),
     both("setreuid", 113, 145),

@@ -39,7 +39,7 @@ const MOST_DRAINED: usize = 2 * 1024 * 1024;
 const MEMORY_LOOKS: Duration = Duration::from_millis(200);
 
 /// The lines of `proc_pid_status(5)` that count: memory that no file stands behind, in use or swapped out, and the tables.
-const MEMORY_LINES: [&str; 4] = ["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"];
+const MEMORY_LINES: [&str; 5] = ["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:", "HugetlbPages:"];
 
 /// How many threads are asked for the memory of a process. All have the same; those that have ended have none.
 const MOST_ASKED: usize = 16;
