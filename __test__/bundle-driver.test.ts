@@ -208,18 +208,35 @@ describe('a project that esbuild hangs on', () => {
 })
 
 describe('a process', () => {
-  it('exits by itself after bundling, and loads esbuild only for it', async () => {
+  it("exits by itself after bundling, loads esbuild only for it, and leaves the caller's as it is", async () => {
     const project = createProject({ 'a.ts': 'export const a = 1', 'b.ts': 'const = 1' })
     const script = `
-      const isLoaded = () => Object.keys(require.cache).some((name) => /[\\\\/]esbuild[\\\\/]/.test(name))
+      const Module = require('node:module')
+      const { rmSync } = require('node:fs')
       const { bundleDriver } = require(${JSON.stringify(path.join(packageRoot, 'js/bundle.js'))})
-      const before = isLoaded()
-      bundleDriver(${JSON.stringify(reportingDriver([project.file('a.ts'), project.file('b.ts')]))}).then((bundle) => {
-        require('node:fs').rmSync(bundle.bundleDir, { recursive: true })
-        console.log(JSON.stringify([before, isLoaded(), process.listenerCount('exit')]))
-      })
+      const compile = Module.prototype._compile
+      let loaded = 0
+      Module.prototype._compile = function (content, filename, ...rest) {
+        if (/[\\/]esbuild[\\/]/.test(filename)) loaded += 1
+        return compile.call(this, content, filename, ...rest)
+      }
+      const bundle = async () => {
+        const { bundleDir } = await bundleDriver(${JSON.stringify(reportingDriver([project.file('a.ts'), project.file('b.ts')]))})
+        rmSync(bundleDir, { recursive: true })
+      }
+      const isCached = () => Object.keys(require.cache).some((name) => /[\\/]esbuild[\\/]/.test(name))
+      const main = async () => {
+        const before = loaded
+        await bundle()
+        const after = [loaded, isCached()]
+        const own = Module.createRequire(${JSON.stringify(path.join(packageRoot, 'index.js'))})('esbuild')
+        await bundle()
+        const kept = Module.createRequire(${JSON.stringify(path.join(packageRoot, 'index.js'))})('esbuild') === own
+        console.log(JSON.stringify([before, ...after, loaded, kept]))
+      }
+      main()
     `
-    expect(JSON.parse(await runNode(['-e', script]))).toEqual([false, true, expect.any(Number)])
+    expect(JSON.parse(await runNode(['-e', script]))).toEqual([0, 1, false, 2, true])
   })
 })
 

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import * as esbuild from 'esbuild'
 import { describe, expect, it } from 'vitest'
 
 import { runFallbackFilesSandboxed } from '../index.mjs'
@@ -120,6 +121,35 @@ describe('compiler options from outside', () => {
     expect(errors.join()).not.toContain('SECRETFACTORY')
   })
 
+  it('are refused at the end of a chain that is longer than any is followed', async () => {
+    const files: Files = { 'a.tsx': source, '../outside.json': OUTSIDE, 'last.json': { link: '../outside.json' } }
+    for (let at = 0; at < 70; at += 1) {
+      const name = at === 0 ? 'tsconfig.json' : `t${at}.json`
+      files[name] = `{ "extends": "./${at === 69 ? 'last' : `t${at + 1}`}.json" }`
+    }
+    const { root } = projectWith(files)
+    const { errors } = await run(root, ['a.tsx'])
+    expect(errors.join()).not.toContain('SECRETFACTORY')
+    expect(errors[0]).toMatchObject({
+      file: path.join(root, 't64.json'),
+      message: expect.stringContaining('extends more than 64 files'),
+    })
+  })
+
+  it('are refused where one configuration extends more files than anyone writes', async () => {
+    const names = Array.from({ length: 65 }, (_, index) => `./b${index}.json`)
+    const files = Object.fromEntries(names.map((name) => [name, NOTHING]))
+    const { root } = projectWith({ ...files, 'a.ts': 'export const a = 1' })
+    const configuration = path.join(root, 'tsconfig.json')
+    // The same one very often is one.
+    fs.writeFileSync(configuration, JSON.stringify({ extends: Array(10_000).fill('./b1.json') }))
+    expect((await run(root, ['a.ts'])).errors).toEqual([])
+    fs.writeFileSync(configuration, JSON.stringify({ extends: names }))
+    expect((await run(root, ['a.ts'])).errors).toMatchObject([
+      { file: configuration, message: expect.stringContaining('extends more than 64 files') },
+    ])
+  })
+
   it('are taken from a package inside, whatever way its manifest leads there', async () => {
     const { root } = projectWith({
       'a.ts':
@@ -199,6 +229,53 @@ describe('a file without an end', () => {
       process.exit(0)`
     const messages = await runChild(body, { workspace: createWorkspace(), input: base })
     expect(messages.join()).toMatch(/Max data size +2147483648 +2147483648/)
+  })
+})
+
+describe('a long line of errors, each of which quotes all of it', () => {
+  const hostile = Array.from({ length: 3000 }, (_, index) => `import "./missing${index}"`).join(';')
+
+  it('is the error of its own file alone, and holds up no other build', async () => {
+    const { root } = projectWith({ 'bad.ts': hostile, 'good.ts': 'console.log("good")', 'other.ts': 'export {}' })
+    const lines: string[] = []
+    const onOutput = (line: string) => lines.push(line)
+    const runs = await Promise.all([
+      run(root, ['bad.ts', 'good.ts'], { onOutput }),
+      ...Array.from({ length: 4 }, () => run(root, ['other.ts'])),
+    ])
+    expect(runs.map(({ errors }) => errors.map(({ file, message }) => [path.basename(file), message]))).toEqual([
+      [['bad.ts', expect.stringContaining('more than 32 MiB of messages')]],
+      ...Array.from({ length: 4 }, () => []),
+    ])
+    expect(lines).toEqual(['good'])
+  })
+
+  it("ends no build of the caller's own", async () => {
+    const { root } = projectWith({ 'bad.ts': hostile })
+    const context = await esbuild.context({
+      stdin: { contents: 'await 1' },
+      write: false,
+      plugins: [
+        {
+          name: 'waits-for-the-run',
+          setup: (build) => build.onStart(async () => void (await run(root, ['bad.ts']))),
+        },
+      ],
+    })
+    try {
+      const { outputFiles } = await context.rebuild()
+      expect(outputFiles[0]?.text).toBe('await 1;\n')
+    } finally {
+      await context.dispose()
+    }
+  })
+
+  it('are no warnings of code that is right, as a minified file may have them', async () => {
+    const warned = Array.from({ length: 4000 }, (_, index) => `typeof window === "strnig"&&a(${index})`).join(';')
+    const { root } = projectWith({ 'a.js': `function a() {}${warned};console.log("a")` })
+    const lines: string[] = []
+    const { errors } = await run(root, ['a.js'], { onOutput: (line: string) => lines.push(line) })
+    expect([errors, lines]).toEqual([[], ['a']])
   })
 })
 

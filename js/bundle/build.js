@@ -7,12 +7,12 @@
 
 const path = require('node:path')
 
-const { findConfigurationFault } = require('./configuration')
+const { MOST_EXTENDED, findConfigurationFault } = require('./configuration')
 const { realPathOf } = require('./containment')
 const { buildError, buildFailure, messageOf, outsideFailure, positionOfSpecifier, refusal } = require('./failures')
 const { BANNER, LOCATION_DEFINES } = require('./location')
 const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin } = require('./plugin')
-const { isStopped, rebuild, serviceEnded, startContext, stopService } = require('./service')
+const { Services, isStopped, rebuild, serviceEnded } = require('./service')
 
 /**
  * @typedef {import('esbuild').Message} Message
@@ -38,6 +38,7 @@ const { isStopped, rebuild, serviceEnded, startContext, stopService } = require(
  * @property {Map<string, FileFailure>} files what is wrong with a file, by its path
  * @property {Map<string, FileFailure>} entries the same of what the driver imports, by the specifier in the driver
  * @property {FileFailure[]} configuration of configuration files: nothing imports those, so no import can throw it
+ * @property {Services} services what builds it
  */
 
 /**
@@ -50,8 +51,29 @@ const { isStopped, rebuild, serviceEnded, startContext, stopService } = require(
 /** What every child understands: decorators and `using` are no part of Node 20, and are compiled away. */
 const TARGET = 'node20'
 
-/** How often a build begins again because somebody stopped esbuild. */
-const RESTARTS = 3
+/**
+ * What esbuild would warn of in code that is correct and nobody here is told of. A minified file is one long line, which
+ * each warning would quote.
+ * @type {Record<string, 'silent'>}
+ */
+const NO_WARNINGS = Object.fromEntries(
+  [
+    ...[
+      'bigint',
+      'call-import-namespace',
+      'class-name-will-throw',
+      'commonjs-variable-in-esm',
+      'delete-super-property',
+    ],
+    ...['different-path-case', 'direct-eval', 'duplicate-case', 'duplicate-class-member', 'duplicate-object-key'],
+    ...['empty-glob', 'empty-import-meta', 'equals-nan', 'equals-negative-zero', 'equals-new-object'],
+    ...['html-comment-in-js', 'ignored-bare-import', 'ignored-dynamic-import', 'import-is-undefined'],
+    ...['impossible-typeof', 'indirect-require', 'package.json', 'private-name-will-throw'],
+    ...['require-resolve-not-external', 'semicolon-after-return', 'suspicious-boolean-not', 'suspicious-define'],
+    ...['suspicious-logical-operator', 'suspicious-nullish-coalescing', 'this-is-undefined-in-esm'],
+    ...['unsupported-dynamic-import', 'unsupported-jsx-comment', 'unsupported-regexp', 'unsupported-require-call'],
+  ].map((name) => [name, 'silent']),
+)
 
 /** @param {string} bundleDir */
 const driverPathIn = (bundleDir) => path.join(bundleDir, 'driver.mts')
@@ -75,7 +97,20 @@ function isMissingExport({ text, location }) {
  */
 async function build(request) {
   /** @type {Progress} */
-  const progress = { files: new Map(), entries: new Map(), configuration: [] }
+  const progress = { files: new Map(), entries: new Map(), configuration: [], services: new Services() }
+  try {
+    return await buildWith(request, progress)
+  } finally {
+    progress.services.end()
+  }
+}
+
+/**
+ * @param {BundleRequest} request
+ * @param {Progress} progress
+ * @returns {Promise<{ bytes: number, configuration: FileFailure[] }>}
+ */
+async function buildWith(request, progress) {
   for (;;) {
     const attempt = await buildOnce(request, progress)
     if (await checkConfiguration(request, progress, attempt)) continue
@@ -96,22 +131,20 @@ async function build(request) {
 /**
  * @param {BundleRequest} request
  * @param {Progress} progress
- * @param {{ write: boolean }} [options]
  * @returns {Promise<Attempt>}
  */
-async function buildOnce(request, progress, options = { write: true }) {
-  for (let restarts = 0; ; restarts += 1) {
+async function buildOnce(request, progress) {
+  for (;;) {
     /** @type {BuildRecord} */
     const record = { files: new Map(), refused: new Map(), entries: new Map() }
     try {
-      const attempt = await buildInContext(request, progress, record, options)
+      const attempt = await buildInContext(request, progress, record)
       if (!attempt.errors.some(({ text }) => isStopped(text))) return attempt
     } catch (error) {
       if (request.signal?.aborted || !isStopped(String(error))) throw error
     }
-    if (restarts === RESTARTS) return { errors: [serviceEnded()], metafile: undefined, record }
-    // A service that died is kept by esbuild until it is told to let go of it.
-    await stopService()
+    // Another build may have ended the program that all share; its own can only have been ended by itself.
+    if (progress.services.renew()) return { errors: [serviceEnded()], metafile: undefined, record }
   }
 }
 
@@ -119,13 +152,13 @@ async function buildOnce(request, progress, options = { write: true }) {
  * @param {BundleRequest} request
  * @param {Progress} progress
  * @param {BuildRecord} record filled
- * @param {{ write: boolean }} options
  * @returns {Promise<Attempt>}
  */
-async function buildInContext(request, { files, entries, configuration }, record, { write }) {
+async function buildInContext(request, { files, entries, configuration, services }, record) {
   const { driverSource, bundleDir, containment, externals, signal } = request
   signal?.throwIfAborted()
-  const context = await startContext({
+  const service = services.current()
+  const context = await service.startContext({
     absPaths: ['code', 'log', 'metafile'],
     // Keeps esbuild from a Plug'n'Play manifest of the project, since the child has no Plug'n'Play either, and from those
     // that others put into a temp directory that they share.
@@ -139,6 +172,7 @@ async function buildInContext(request, { files, entries, configuration }, record
     keepNames: true,
     logLevel: 'silent',
     logLimit: 0,
+    logOverride: NO_WARNINGS,
     metafile: true,
     outfile: bundlePathIn(bundleDir),
     platform: 'node',
@@ -154,11 +188,11 @@ async function buildInContext(request, { files, entries, configuration }, record
     ],
     resolveExtensions: [...RESOLVE_EXTENSIONS],
     target: TARGET,
-    write,
+    write: true,
     ...(configuration.length > 0 ? { tsconfigRaw: '{}' } : {}),
   })
   try {
-    const { metafile } = await rebuild(context, signal)
+    const { metafile } = await rebuild(service, context, signal)
     return { errors: [], metafile, record }
   } catch (error) {
     signal?.throwIfAborted()
@@ -177,10 +211,10 @@ async function buildInContext(request, { files, entries, configuration }, record
  * @param {Attempt} attempt
  * @returns {Promise<boolean>} whether another round is needed; so it is with all below
  */
-async function checkConfiguration({ containment }, { configuration }, { record, metafile }) {
+async function checkConfiguration({ containment, signal }, { configuration }, { record, metafile }) {
   if (!containment || configuration.length > 0) return false
   const directories = new Set([...record.files.keys()].map((file) => path.dirname(file)))
-  const fault = await findConfigurationFault(directories, containment)
+  const fault = await findConfigurationFault(directories, containment, signal)
   if (fault === undefined) return false
   if (fault.target !== undefined) {
     configuration.push(refusal(fault.file, fault.target, fault.specifier ?? fault.file))
@@ -188,7 +222,7 @@ async function checkConfiguration({ containment }, { configuration }, { record, 
   }
   // esbuild's own message is the better one, as long as it has one.
   if (metafile === undefined) return false
-  const message = `${fault.file}: it cannot be followed to what it extends: it, or the manifest of a package that it extends, is no regular file, larger than 1 MiB, no JSON, or has "extends" twice`
+  const message = `${fault.file}: it cannot be followed to what it extends: it, or the manifest of a package that it extends, is no regular file, larger than 1 MiB, no JSON, has "extends" twice, or extends more than ${MOST_EXTENDED} files`
   configuration.push({ type: 'import', file: fault.file, message, messages: [] })
   return true
 }
@@ -242,7 +276,7 @@ async function blameEntries(request, progress, { errors, record }) {
     for (const other of open) {
       if (other !== entry) entries.set(other, buildFailure({ ...first, location: null }, other))
     }
-    const alone = await buildOnce(request, { ...progress, entries }, { write: false })
+    const alone = await buildOnce(request, { ...progress, entries })
     const [message] = alone.errors
     if (message === undefined) continue
     progress.entries.set(entry, await failureOfConfiguration(request, message, entry))

@@ -25,8 +25,8 @@ const { readBounded } = require('./read')
  * @property {string} [specifier] as it is written in the file; without one the file itself is a link
  */
 
-/** A chain longer than this is a circle; esbuild stops at those by itself. */
-const CHAIN_LENGTH = 64
+/** How many files one configuration may extend, directly or as a chain; nobody who means well comes near. */
+const MOST_EXTENDED = 64
 
 /** No configuration or manifest that a person wrote is larger, in bytes. */
 const LARGEST = 1024 * 1024
@@ -164,9 +164,11 @@ async function candidatesOf(specifier, directory) {
 /**
  * @param {Iterable<string>} directories of the files of a bundle
  * @param {Containment} containment
+ * @param {AbortSignal | undefined} signal
  * @returns {Promise<ConfigurationFault | undefined>}
+ * @throws the signal's reason
  */
-async function findConfigurationFault(directories, containment) {
+async function findConfigurationFault(directories, containment, signal) {
   /** @type {Set<string>} */
   const seen = new Set()
 
@@ -177,7 +179,8 @@ async function findConfigurationFault(directories, containment) {
    * @returns {Promise<ConfigurationFault | undefined>}
    */
   const follow = async (file, origin, depth) => {
-    if (seen.has(file) || depth > CHAIN_LENGTH) return undefined
+    signal?.throwIfAborted()
+    if (seen.has(file)) return undefined
     seen.add(file)
     const real = await fs.realpath(file).catch(() => undefined)
     if (real === undefined) return undefined
@@ -187,7 +190,9 @@ async function findConfigurationFault(directories, containment) {
     /** @type {{ candidate: string, specifier: string }[]} */
     const next = []
     try {
-      for (const specifier of extendsOf(parseConfiguration(await readBounded(real, LARGEST)))) {
+      const specifiers = new Set(extendsOf(parseConfiguration(await readBounded(real, LARGEST))))
+      if (specifiers.size > MOST_EXTENDED || (specifiers.size > 0 && depth === MOST_EXTENDED)) return { file }
+      for (const specifier of specifiers) {
         for (const place of places) {
           for (const candidate of await candidatesOf(specifier, place)) next.push({ candidate, specifier })
         }
@@ -205,6 +210,7 @@ async function findConfigurationFault(directories, containment) {
   // Outside the build root such a file is found by its place, and is not of the project's making.
   const all = new Set([...directories].flatMap(withAncestors).filter((each) => isWithin(containment.root, each)))
   for (const directory of [...all].sort()) {
+    signal?.throwIfAborted()
     if (directory.split(path.sep).includes('node_modules')) continue
     for (const name of ['tsconfig.json', 'jsconfig.json']) {
       const file = path.join(directory, name)
@@ -217,4 +223,4 @@ async function findConfigurationFault(directories, containment) {
   return undefined
 }
 
-module.exports = { findConfigurationFault }
+module.exports = { MOST_EXTENDED, findConfigurationFault }

@@ -17,6 +17,10 @@ const path = require('node:path')
 
 const { RUNTIME_DIRECTORY } = require('../sandbox/runtime-modules')
 const { kindOf, nearestPackage, packageOfModule, withAncestors } = require('./packages')
+const { readBounded } = require('./read')
+
+/** No manifest that a person wrote is larger, in bytes. */
+const LARGEST_MANIFEST = 1024 * 1024
 
 /**
  * @typedef {object} Containment
@@ -60,7 +64,7 @@ async function isWorkspaceRoot(directory) {
   const manifest = path.join(directory, 'package.json')
   if ((await kindOf(manifest)) !== 'file') return false
   try {
-    const content = JSON.parse(await fs.readFile(manifest, 'utf8'))
+    const content = JSON.parse(await readBounded(manifest, LARGEST_MANIFEST))
     return content !== null && typeof content === 'object' && content.workspaces !== undefined
   } catch {
     return false
