@@ -479,6 +479,7 @@ describe('the order in which the options of a mirror are checked', () => {
       expect(error).toBeInstanceOf(sallyport.ContainedExecutionFailureError)
       expect(error.code).toBe('contained_execution_control_plane_roots_required')
       expect(error.phase).toBe('mirror')
+      expect((error.cause as Refusal).message).toContain('options.controlPlaneRoots')
     }
   })
 
@@ -488,15 +489,48 @@ describe('the order in which the options of a mirror are checked', () => {
       bad.map((value) => ({ ...generousLimits, [name]: value })),
     )
     for (const limits of [undefined, null, 1, 'limits', {}, [], ...broken]) {
-      const error = await refusal(prepare({ sourceRoot: 1, controlPlaneRoots: [1], flush: 1, limits }))
+      const error = await refusal(prepare({ sourceRoot: 1, controlPlaneRoots: [1], flush: 1, limits, hardLinks: 1 }))
       expect(error).toBeInstanceOf(sallyport.ContainedExecutionFailureError)
       expect(error.code).toBe('contained_execution_mirror_limits_invalid')
+      const cause = error.cause as Refusal
+      expect(cause).toBeInstanceOf(TypeError)
+      const wrong = Object.keys(generousLimits).find((name) => {
+        const value = (limits as Record<string, unknown> | null | undefined)?.[name]
+        return !Number.isSafeInteger(value) || Number(value) <= 0
+      })
+      const named = typeof limits === 'object' && limits !== null ? `options.limits.${wrong}` : 'options.limits'
+      expect(cause.message).toContain(named)
     }
   })
 
   it.each(ways)('%s: the types of everything else come last', async (_name, prepare) => {
     const error = await refusal(prepare({ ...good, sourceRoot: '' }))
     expectNamed(error, WRONG_VALUE, 'options.sourceRoot', '')
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
+
+describe('an option that is misspelt', () => {
+  it.each<[string, () => unknown]>([
+    ['options.hardlinks', () => sallyport.prepareContainedExecutionMirror({ ...good, hardLinks: 'copy' } as never)],
+    ['options.tempDirectory', () => sallyport.prepareContainedExecutionMirror({ ...good, tempDir: '/' } as never)],
+    [
+      'options.onProgress',
+      () => sallyport.withContainedExecutionMirror({ ...good, onprogress() {} } as never, operation),
+    ],
+    [
+      'overrides.removeRoot',
+      () => sallyport.prepareContainedExecutionMirrorForTests(good, { removeRoots() {} } as never),
+    ],
+    ['options.excludedRoots', () => sallyport.buildFileTreeIndex({ resourceRoot: '/a', excludeRoots: [] } as never)],
+    ['options.deadlineMs', () => sallyport.buildFileTreeIndex({ resourceRoot: '/a', deadline: 1 } as never)],
+    ['options.olderThanMs', () => sallyport.sweepAbandonedMirrors({ olderThan: 1 } as never)],
+    ['options.nodePath', () => sallyport.probeIsolation({ nodepath: '/a' } as never)],
+    ['options.readRoots', () => sallyport.bundleDriver('', { readRoot: ['/a'] } as never)],
+  ])('is refused and told what it is called: %s', async (meant, call) => {
+    const error = await refusal(Promise.resolve().then(call))
+    expect(error.code).toBe(WRONG_VALUE)
+    expect(error.message).toContain(`must be called ${meant}.`)
     expect(workspace.leftovers()).toEqual([])
   })
 })

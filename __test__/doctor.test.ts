@@ -81,6 +81,20 @@ describe('sallyport doctor', () => {
     expect(stderr).not.toContain('    at ')
   })
 
+  it('says of a script that starts a Node what to give instead, and tries a run at what is left', async () => {
+    const script = path.join(createWorkspace().source, 'node')
+    fs.writeFileSync(script, `#!/bin/sh\nexec ${JSON.stringify(process.execPath)} "$@"\n`, { mode: 0o755 })
+    const { status, stdout, stderr } = sallyport(['doctor', '--node', script])
+    expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
+    expect(stdout).toMatch(/^a sandboxed run +works$/m)
+    const { level, layers } = await probeIsolation()
+    if (level !== 'kernel') return expect(layers.landlock.applied).toBe(false)
+    expect(stdout).toMatch(/^level +partial$/m)
+    expect(stdout.slice(stdout.indexOf('To do:'))).toMatch(
+      /^To do:\n- Files: .*Give the program itself with --node.*\n$/,
+    )
+  })
+
   describe('without a layer', () => {
     beforeAll(() => {
       const build = ['build', '--quiet', '--locked', '--no-default-features', '--example', 'under_filter']
@@ -147,7 +161,19 @@ describe('the advice', () => {
     ],
     ['rules that hold nothing', report(['files'], { landlockAbi: 3 }), {}, /do not hold here: because/],
     ['a kernel without any', report(['files']), {}, /CONFIG_SECURITY_LANDLOCK/],
-    ['no filters in a container', report(['network', 'processes']), { container: 'podman' }, /Allow seccomp and prctl/],
+    [
+      'a container whose filters are not known',
+      report(['network', 'processes']),
+      { container: 'podman', filtered: null },
+      /filters not known.*Allow seccomp and prctl/,
+    ],
+    ['a container that no filter is around', report(['files']), { container: 'docker' }, /CONFIG_SECURITY_LANDLOCK/],
+    [
+      'a limit on memory whose other half is missing',
+      { ...report([]), guarantees: { ...report([]).guarantees, memory: { ...not, by: ['resource-limits'] } } },
+      {},
+      /CONFIG_SECCOMP_FILTER/,
+    ],
     ['no filters elsewhere', report(['network']), {}, /CONFIG_SECCOMP_FILTER/],
     ['no limit on memory', report(['memory']), {}, /RLIMIT_DATA/],
   ])('on %s', (_where, given, around, expected) => {

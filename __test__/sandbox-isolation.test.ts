@@ -424,6 +424,34 @@ describe('the files of a run', () => {
     made.mockRestore()
   })
 
+  it('may be none: nothing is started either, no probe and not the Node that is given', async () => {
+    const project = sandboxProject({})
+    const nodePath = path.join(project.root, 'node')
+    const started = path.join(project.root, 'started')
+    fs.writeFileSync(nodePath, `#!/bin/sh\necho >> ${JSON.stringify(started)}\n`, { mode: 0o755 })
+    const temp = path.join(project.root, 'temp')
+    fs.mkdirSync(temp)
+    vi.stubEnv('TMPDIR', temp)
+    const watched = fs.statSync(temp, { bigint: true }).mtimeNs
+    try {
+      for (const isolation of ['kernel', 'best-effort', 'node'] as const) {
+        const { isolation: told } = await runFallbackFilesSandboxed([], project.root, { nodePath, isolation })
+        expect(told).toMatchObject({ level: 'kernel', node: '', landlockAbi: null })
+        for (const guarantee of Object.values(told.guarantees)) {
+          expect(guarantee).toEqual({ held: true, by: [], reason: expect.stringContaining('nothing was started') })
+        }
+      }
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    expect(fs.existsSync(started)).toBe(false)
+    // A probe makes a folder there.
+    expect(fs.statSync(temp, { bigint: true }).mtimeNs).toBe(watched)
+    await expect(
+      runFallbackFilesSandboxed([], project.root, { nodePath: path.join(project.root, 'missing') }),
+    ).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
+  })
+
   it('may be named through a link to the build root', async () => {
     const project = sandboxProject({
       'data.txt': 'mine',

@@ -124,8 +124,13 @@ describe('an option that is misspelt', () => {
   it('is left alone where it resembles none, and where the level is among the arguments it is told', async () => {
     expect((await run('export const a = 1', { lexicon: 'aws', envFile: 'x', environment: {} })).errors).toEqual([])
     const { root: buildRoot, file } = projectWith('export default () => 1')
-    const call = { file, buildRoot, isolation: 'kernel' }
-    await expect(callSandboxed(call)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
+    for (const [name, value] of Object.entries({ isolation: 'kernel', timeoutMs: 5, memoryLimitMb: 300, env: {} })) {
+      const call = { file, buildRoot, [name]: value }
+      await expect(callSandboxed(call)).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: expect.stringContaining(`'call.${name}' must be among the options, the second argument`),
+      })
+    }
   })
 })
 

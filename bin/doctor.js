@@ -58,6 +58,9 @@ const ATTEMPTS = Object.freeze({
   namespace: 'namespaces',
 })
 
+/** At which level a run is tried where the probe found one. */
+const TRIAL_LEVELS = /** @type {const} */ ({ kernel: 'kernel', partial: 'best-effort', node: 'node' })
+
 /** The kernel that brought Landlock. */
 const LANDLOCK_KERNEL = [5, 13]
 
@@ -75,9 +78,9 @@ async function examine(nodePath) {
     tried.permissionFlag = (await require('../js/sandbox/node-program').nodeProgram(nodePath)).permissionFlag
     tried.isolation = await probeIsolation({ nodePath })
     const trial = { file: path.join(__dirname, 'trial.mjs'), buildRoot: __dirname }
-    // At the level that was found, so that nothing is told twice.
-    const isolation = tried.isolation.level === 'kernel' ? 'kernel' : 'node'
-    const { value } = await callSandboxed(trial, { nodePath, isolation })
+    // At the best level there is. What is missing is told below, and not by the run as well.
+    require('../js/sandbox/isolation').isToldFirst(tried.isolation)
+    const { value } = await callSandboxed(trial, { nodePath, isolation: TRIAL_LEVELS[tried.isolation.level] })
     tried.run = value === 'works' ? { works: true } : { works: false, reason: `it gave ${JSON.stringify(value)}` }
   } catch (error) {
     // What is wrong with the program that was asked about is no finding about this machine.
@@ -92,7 +95,7 @@ async function examine(nodePath) {
 }
 
 /**
- * @param {IsolationReport} report
+ * @param {IsolationReport & Partial<IsolationProbe>} report
  * @param {Surroundings} around
  * @returns {string[]} what to do about what is not held
  */
@@ -100,19 +103,29 @@ function adviceOn(report, around) {
   const advice = []
   const { files, network, processes, signals, memory } = report.guarantees
   if (!files.held) advice.push(adviceOnLandlock(report, around))
-  if (!network.held || !processes.held || (!signals.held && files.held)) advice.push(adviceOnSeccomp(around))
-  if (!memory.held) {
+  // The limit holds half of it, and the filters the other half.
+  const isLimited = memory.by.includes('resource-limits')
+  const needsSeccomp = !network.held || !processes.held || (!signals.held && files.held) || (!memory.held && isLimited)
+  if (needsSeccomp) advice.push(adviceOnSeccomp(around))
+  if (!memory.held && !isLimited) {
     advice.push('Memory: this kernel does not enforce RLIMIT_DATA. Bound the memory of the whole container or service.')
   }
   return advice
 }
 
 /**
- * @param {IsolationReport} report
+ * @param {IsolationReport & Partial<IsolationProbe>} report
  * @param {Surroundings} around
  * @returns {string}
  */
-function adviceOnLandlock({ kernel, landlockAbi, guarantees }, around) {
+function adviceOnLandlock({ kernel, landlockAbi, guarantees, layers }, around) {
+  const landlock = layers?.landlock
+  if (landlock?.applied && landlock.reason !== undefined) {
+    return (
+      `Files: Landlock holds here, but not for this Node: ${landlock.reason}. Give the program itself with --node, and ` +
+      'as nodePath to runs: no script or wrapper that starts it, and one whose libraries can be read.'
+    )
+  }
   if (!isAtLeast(kernel, LANDLOCK_KERNEL)) {
     return `Files: Linux ${kernel} has no Landlock. It came with ${LANDLOCK_KERNEL.join('.')}: use a newer kernel.`
   }
@@ -130,7 +143,7 @@ function adviceOnLandlock({ kernel, landlockAbi, guarantees }, around) {
       'them; use a virtual machine with a kernel of its own, or another file system.'
     )
   }
-  if (around.filtered || around.container !== null) {
+  if (isFiltered(around)) {
     return (
       `Files: Landlock is hidden by the filter on system calls that is around this process (${whereabouts(around)}). ` +
       'Allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self in its profile, with ' +
@@ -149,10 +162,18 @@ function adviceOnLandlock({ kernel, landlockAbi, guarantees }, around) {
  */
 function adviceOnSeccomp(around) {
   const where = `Network, processes, signals: filters on system calls cannot be set here (${whereabouts(around)}). `
-  return around.filtered || around.container !== null
+  return isFiltered(around)
     ? `${where}Allow seccomp and prctl in the profile of the container, and use a runtime with a kernel of its own where ` +
         'the kernel is only imitated.'
-    : `${where}Use a kernel that is built with CONFIG_SECCOMP_FILTER.`
+    : `${where}Use a kernel that is built with CONFIG_SECCOMP_FILTER, and in a container no runtime that imitates one.`
+}
+
+/**
+ * @param {Surroundings} around
+ * @returns {boolean} whether a filter is around this process; where that is not known, one is around most containers
+ */
+function isFiltered({ container, filtered }) {
+  return filtered ?? container !== null
 }
 
 /**
@@ -162,7 +183,7 @@ function adviceOnSeccomp(around) {
 function whereabouts({ container, filtered, profile }) {
   const parts = [
     container === null ? 'no container is seen' : `in a container: ${container}`,
-    filtered ? 'under a filter' : 'under no filter',
+    filtered === null ? 'filters not known' : filtered ? 'under a filter' : 'under no filter',
     ...(profile === null ? [] : [`profile ${profile}`]),
   ]
   return parts.join(', ')

@@ -23,6 +23,7 @@ const { createContainment } = require('./bundle/containment')
 const { createBundleDirectory } = require('./bundle/directory')
 const { resolveExternalPackages } = require('./bundle/packages')
 const { requireModules } = require('./sandbox/driver')
+const { refuseMisspelt } = require('./spelling')
 
 /**
  * @typedef {{ collect: string, resolve: string, entityWireCodec: string, provenance: string, params?: string,
@@ -104,6 +105,7 @@ function requireRoot(value, name) {
  */
 function checkOptions(options) {
   const given = requireObject(options, 'options')
+  refuseMisspelt(given, 'options', ['buildRoot', 'readRoots', 'modules', 'toolRoot', 'tempPrefix', 'signal'])
   return {
     buildRoot: optional(given.buildRoot, 'options.buildRoot', requireRoot),
     readRoots: optional(given.readRoots, 'options.readRoots', requireRoots),

@@ -11,6 +11,7 @@ const path = require('node:path')
 const binding = require('./binding')
 const {
   invalidType,
+  invalidValue,
   optional,
   requireAbortSignal,
   requireAbsolutePath,
@@ -27,6 +28,7 @@ const {
 const { ContainedExecutionCleanupUnconfirmedError, ContainedExecutionFailureError, internalError } = require('./errors')
 const { runJob } = require('./job')
 const { fromJson } = require('./json')
+const { refuseMisspelt } = require('./spelling')
 
 /**
  * @typedef {import('../index.js').ContainedExecutionMirrorHandle} ContainedExecutionMirrorHandle
@@ -58,6 +60,10 @@ const CLEANUP = Symbol.for('sallyport.mirror.cleanup')
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')
 
 const BACKEND = 'file_copy'
+const OPTIONS = Object.freeze([
+  ...['sourceRoot', 'controlPlaneRoots', 'limits', 'hardlinks', 'preserveTimes', 'flush', 'tempDirectory'],
+  ...['signal', 'onProgress'],
+])
 const LIMITS = /** @type {const} */ (['maxFiles', 'maxSourceBytes', 'maxWorkspaceBytes', 'prepareTimeoutMs'])
 
 /** Old enough that no preparation can still be between making its root and locking it. */
@@ -68,9 +74,10 @@ const SWEEP_OLDER_THAN_MS = 60_000
  * @returns {unknown[]}
  */
 function controlPlaneRootsOf(value) {
-  if (!Array.isArray(value))
-    throw new ContainedExecutionFailureError('contained_execution_control_plane_roots_required')
-  return value
+  if (Array.isArray(value)) return value
+  // The code is the reference's; the cause says what a person has to change.
+  const cause = invalidType('options.controlPlaneRoots', 'an instance of Array', value)
+  throw new ContainedExecutionFailureError('contained_execution_control_plane_roots_required', { cause })
 }
 
 /**
@@ -78,14 +85,19 @@ function controlPlaneRootsOf(value) {
  * @returns {Record<string, number>}
  */
 function limitsOf(value) {
-  const given = typeof value === 'object' && value !== null ? /** @type {Record<string, unknown>} */ (value) : {}
+  /** @param {TypeError} cause */
+  const invalid = (cause) => new ContainedExecutionFailureError('contained_execution_mirror_limits_invalid', { cause })
+  if (typeof value !== 'object' || value === null) throw invalid(invalidType('options.limits', 'of type object', value))
+  const given = /** @type {Record<string, unknown>} */ (value)
   return Object.fromEntries(
     LIMITS.map((name) => {
       const limit = given[name]
-      if (!Number.isSafeInteger(limit) || Number(limit) <= 0) {
-        throw new ContainedExecutionFailureError('contained_execution_mirror_limits_invalid')
+      const option = `options.limits.${name}`
+      if (typeof limit !== 'number') throw invalid(invalidType(option, 'of type number', limit))
+      if (!Number.isSafeInteger(limit) || limit <= 0) {
+        throw invalid(invalidValue(option, 'a whole number above zero', limit))
       }
-      return [name, Number(limit)]
+      return [name, limit]
     }),
   )
 }
@@ -99,6 +111,7 @@ function readOptions(options) {
   const given = requireObject(options, 'options')
   const controlPlaneRoots = controlPlaneRootsOf(given.controlPlaneRoots)
   const limits = limitsOf(given.limits)
+  refuseMisspelt(given, 'options', OPTIONS)
   const request = {
     sourceRoot: path.resolve(requirePath(given.sourceRoot, 'options.sourceRoot')),
     controlPlaneRoots: resolveAll(requirePaths(controlPlaneRoots, 'options.controlPlaneRoots')),
@@ -149,6 +162,7 @@ const HOOK_RESULTS = new Map(
  */
 function readOverrides(overrides) {
   const given = requireObject(overrides, 'overrides')
+  refuseMisspelt(given, 'overrides', [...HOOK_RESULTS.keys()])
   /** @type {Hooks} */
   const hooks = {}
   for (const [name, check] of HOOK_RESULTS) {
@@ -440,6 +454,7 @@ function describeContainedExecutionMirror(handle) {
  */
 async function sweepAbandonedMirrors(options) {
   const given = optional(options, 'options', requireObject) ?? {}
+  refuseMisspelt(given, 'options', ['tempDirectory', 'olderThanMs'])
   const tempDirectory = readTempDirectory(given.tempDirectory)
   const olderThanMs = optional(given.olderThanMs, 'options.olderThanMs', requireWholeNumber) ?? SWEEP_OLDER_THAN_MS
   const { value } = await runJob('sweep', { tempDirectory, olderThanMs })

@@ -25,11 +25,21 @@ const { DiscoveryError } = require('./discovery-error')
 const { decodeEntitySet } = require('./entities')
 const { runJob } = require('./job')
 const { driverSource } = require('./sandbox/driver')
-const { layersFor, probe, reportOf, unavailable, warnOfMissing } = require('./sandbox/isolation')
+const {
+  forgetProgramFiles,
+  layersFor,
+  probe,
+  reportOf,
+  reportOfNothing,
+  unavailable,
+  unconfined,
+  warnOfMissing,
+} = require('./sandbox/isolation')
 const { launcherPath } = require('./sandbox/launcher')
-const { nodeProgram } = require('./sandbox/node-program')
+const { nodeProgram, requireProgram } = require('./sandbox/node-program')
 const { FORGED, isGivenModule, requireModuleFiles, unusableDriver, unusableModule } = require('./sandbox/modules')
-const { checkOptions, refuseMisspelt, requireDirectory, requireFile } = require('./sandbox/options')
+const { OPTIONS, checkOptions, requireDirectory, requireFile } = require('./sandbox/options')
+const { refuseMisspelt } = require('./spelling')
 const { describeNonData } = require('../runtime/data')
 
 /**
@@ -142,11 +152,12 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
     const { layers, reason: noLandlock } = await layersFor(level, program, readable)
     if (level === 'kernel' && noLandlock !== undefined) {
       // Nothing is started: the probe tells of the kernel, not of a program whose libraries are not known.
-      throw unavailable(reportOf(await probe(program, true, [['landlock', noLandlock]]), program))
+      const answer = await probe(program, true, { missing: [['landlock', noLandlock]], signal: options.signal })
+      throw unavailable(reportOf(answer, program))
     }
     // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
     // where the kernel is demanded.
-    const probing = probe(program, level !== 'node')
+    const probing = probe(program, level !== 'node', { signal: options.signal })
     const memoryLimitMb = options.memoryLimitMb ?? MEMORY_LIMIT_MB
     const request = {
       launcher,
@@ -156,7 +167,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
         ...(permissionModel ? readable.map((root) => `--allow-fs-read=${root}`) : []),
         // Its default file is not granted, and Node ends at once where it may not read it.
         ...(layers.landlock === null ? [] : ['--openssl-config=/dev/null']),
-        '--disable-warning=ExperimentalWarning',
+        program.warningFlag,
         // Any flag of the engine costs Node 20 and 22 half of their start again, so it is given where it was asked for.
         ...(options.memoryLimitMb === undefined ? [] : [`--max-old-space-size=${memoryLimitMb}`]),
         path.join(bundleDir, BOOT_NAME),
@@ -218,8 +229,9 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       const { report, missing } = ran.value.value
       if (noLandlock !== undefined) missing.push(['landlock', noLandlock])
       // What is known of the kernel is kept, so asking again about this very child starts nothing.
-      const held = missing.length === 0 ? probed.value : await probe(program, level !== 'node', missing)
+      const held = missing.length === 0 ? probed.value : await probe(program, level !== 'node', { missing })
       const isolation = reportOf(held, program)
+      if (report.kind === 'broken' && report.unconfined) forgetProgramFiles(program)
       if (level === 'kernel') {
         if (Object.values(isolation.guarantees).some(({ held }) => !held)) throw unavailable(isolation)
         if (report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
@@ -251,17 +263,6 @@ class BundleNotNeeded extends Error {}
 
 /** Ends a run whose guarantees are not held; what is missing is told once all of it is known. */
 class NotHeld extends Error {}
-
-/**
- * @param {{ message: string }} report
- * @param {IsolationReport} isolation
- * @returns {Error}
- */
-function unconfined(report, isolation) {
-  return Object.assign(unavailable(isolation), {
-    message: `${report.message}. It was demanded that the kernel holds it.`,
-  })
-}
 
 /**
  * @param {ReportedError} error
@@ -317,9 +318,10 @@ async function runFiles(files, buildRoot, options, permissionModel) {
     provenanceByName: {},
   }
   if (given.length === 0) {
-    const program = await nodeProgram(checked.nodePath ?? process.execPath)
-    const isolation = reportOf(await probe(program, checked.isolation !== 'node'), program)
-    return { ...nothing, errors: [], isolation }
+    // Which Node another program is could only be told by starting it.
+    if (checked.nodePath !== undefined) await requireProgram(checked.nodePath)
+    const version = (checked.nodePath ?? process.execPath) === process.execPath ? process.versions.node : ''
+    return { ...nothing, errors: [], isolation: reportOfNothing(version) }
   }
   const task = { kind: 'run', files: given, buildRoot: root, params: checked.params ?? {} }
   const run = { label: 'sandbox:run', expected: /** @type {const} */ ('run'), task, buildRoot: canonicalRoot }
@@ -427,8 +429,9 @@ function evaluationError(report, fileErrors, options, words) {
 async function callSandboxed(call, options = {}) {
   const given = requireObject(call, 'call')
   refuseMisspelt(given, 'call', ['file', 'export', 'args', 'buildRoot'])
-  if (given.isolation !== undefined) {
-    throw invalidValue('call.isolation', 'among the options, the second argument', given.isolation)
+  const misplaced = OPTIONS.find((name) => given[name] !== undefined)
+  if (misplaced !== undefined) {
+    throw invalidValue(`call.${misplaced}`, 'among the options, the second argument', given[misplaced])
   }
   const file = requireAbsolutePath(given.file, 'call.file')
   const name = optional(given.export, 'call.export', requireString) ?? 'default'

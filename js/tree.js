@@ -29,6 +29,7 @@ const {
 const { fromRecord } = require('./errors')
 const { runJob } = require('./job')
 const { fromJson, toJson } = require('./json')
+const { refuseMisspelt } = require('./spelling')
 
 /**
  * @typedef {import('../index.js').FileTreeBuildOptions} FileTreeBuildOptions
@@ -156,12 +157,17 @@ function readQuotas(value, name) {
   }
 }
 
+const INDEX_OPTIONS = Object.freeze(
+  /** @type {const} */ (['resourceRoot', 'excludedRoots', 'quotas', 'deadlineMs', 'signal', 'onProgress']),
+)
+
 /**
  * @param {FileTreeBuildOptions} options
  * @returns {Promise<FileTreeIndex>}
  */
 async function buildFileTreeIndex(options) {
   const given = requireObject(options, 'options')
+  refuseMisspelt(given, 'options', INDEX_OPTIONS)
   const signal = optional(given.signal, 'options.signal', requireAbortSignal)
   const onProgress = optional(given.onProgress, 'options.onProgress', requireFunction)
   const excludedRoots = optional(given.excludedRoots, 'options.excludedRoots', requirePaths) ?? []

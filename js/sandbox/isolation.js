@@ -12,6 +12,7 @@ const { runJob } = require('../job')
 const { launcherPath } = require('./launcher')
 const { nodeProgram } = require('./node-program')
 const { optional, requireAbsolutePath, requireObject } = require('../arguments')
+const { refuseMisspelt } = require('../spelling')
 
 /**
  * @typedef {import('../../index.js').IsolationReport} IsolationReport
@@ -64,22 +65,32 @@ function programFiles(program) {
     files = runJob('programFiles', { path: program.path }).then(({ value }) => value)
     filesOfPrograms.set(program.identity, files)
     // Only what was found out is kept: what could not be looked at in a bad moment is looked at again.
-    const forget = () => filesOfPrograms.delete(program.identity)
+    const forget = () => forgetProgramFiles(program)
     files.then(({ reason }) => reason !== undefined && forget(), forget)
   }
   return files
 }
 
 /**
+ * Has it be found out again, since a child that was started with what is known could not be confined: libraries that were
+ * replaced since, for instance.
+ * @param {NodeProgram} program
+ */
+function forgetProgramFiles(program) {
+  filesOfPrograms.delete(program.identity)
+}
+
+/**
  * @param {NodeProgram} program
  * @param {boolean} kernel
- * @param {[Layer, string][]} [missing] layers that a child went without, and why
+ * @param {{ missing?: [Layer, string][], signal?: AbortSignal }} [options] `missing`: layers that a child went without,
+ *   and why
  * @returns {Promise<ProbeAnswer>} its guarantees are those of such a child
  */
-async function probe(program, kernel, missing = []) {
+async function probe(program, kernel, { missing = [], signal } = {}) {
   const nodeMajor = Number(program.version.split('.')[0])
   const request = { launcher: launcherPath(), tempDirectory: os.tmpdir(), nodeMajor, kernel, missing }
-  return (await runJob('probe', request)).value
+  return (await runJob('probe', request, { signal })).value
 }
 
 /**
@@ -118,6 +129,26 @@ function reportOf(answer, program) {
 }
 
 /**
+ * @param {boolean} held
+ * @param {string} reason
+ * @returns {IsolationReport['guarantees']} the same of each
+ */
+function allGuarantees(held, reason) {
+  const each = () => ({ held, by: [], reason })
+  return { files: each(), network: each(), processes: each(), signals: each(), memory: each() }
+}
+
+/**
+ * What is told where nothing was started, and nothing was asked of the kernel either.
+ * @param {string} version of the Node that would have been started; empty where it was not asked
+ * @returns {IsolationReport}
+ */
+function reportOfNothing(version) {
+  const guarantees = allGuarantees(true, 'nothing was started, since there was nothing to evaluate')
+  return { level: 'kernel', guarantees, kernel: os.release(), landlockAbi: null, node: version }
+}
+
+/**
  * @param {IsolationReport} report
  * @returns {[keyof typeof MEANING, IsolationGuarantee][]} what is not held
  */
@@ -138,12 +169,36 @@ function unavailable(report) {
 }
 
 /**
+ * A child that could not be confined, and so was never started.
+ * @param {{ message: string }} broken
+ * @param {IsolationReport} report what the kernel holds by itself
+ * @returns {Error & { code: string, isolation: IsolationReport }}
+ */
+function unconfined({ message }, report) {
+  const isolation = { ...report, level: /** @type {const} */ ('node'), guarantees: allGuarantees(false, message) }
+  const told = `${message}. It was demanded that the kernel holds it.`
+  return Object.assign(new Error(told), { code: 'sandbox_isolation_unavailable', isolation })
+}
+
+/**
+ * @param {IsolationReport} report
+ * @returns {boolean} whether nobody has been told of just this in this process; from now on somebody has
+ */
+function isToldFirst(report) {
+  return binding.isToldFirst(
+    `isolation:${missingGuarantees(report)
+      .map(([name]) => name)
+      .join()}`,
+  )
+}
+
+/**
  * Tells, once for the process and for what is missing, what a run goes without.
  * @param {IsolationReport} report
  */
 function warnOfMissing(report) {
   const missing = missingGuarantees(report)
-  if (missing.length === 0 || !binding.isToldFirst(`isolation:${missing.map(([name]) => name).join()}`)) return
+  if (missing.length === 0 || !isToldFirst(report)) return
   const lines = missing.map(([name, { reason }]) => `  ${name}: ${MEANING[name]} (${reason})`)
   process.stderr.write(
     `sallyport: the sandbox is held by less than the kernel could give:\n${lines.join('\n')}\n${ADVICE}\n`,
@@ -168,12 +223,14 @@ function layerOf({ refused, reason: notApplied }, reason = notApplied ?? undefin
  * @returns {Promise<import('../../index.js').IsolationProbe>}
  */
 async function probeIsolation(options = {}) {
-  const nodePath = optional(requireObject(options, 'options').nodePath, 'options.nodePath', requireAbsolutePath)
+  const given = requireObject(options, 'options')
+  refuseMisspelt(given, 'options', ['nodePath'])
+  const nodePath = optional(given.nodePath, 'options.nodePath', requireAbsolutePath)
   const program = await nodeProgram(nodePath ?? process.execPath)
   const { reason } = await programFiles(program)
   /** @type {[Layer, string][]} */
   const missing = reason === undefined ? [] : [['landlock', reason]]
-  const answer = await probe(program, true, missing)
+  const answer = await probe(program, true, { missing })
   const { landlock, seccomp, resourceLimits } = answer.layers
   return {
     ...reportOf(answer, program),
@@ -187,4 +244,15 @@ async function probeIsolation(options = {}) {
   }
 }
 
-module.exports = { layersFor, probe, probeIsolation, reportOf, unavailable, warnOfMissing }
+module.exports = {
+  forgetProgramFiles,
+  isToldFirst,
+  layersFor,
+  probe,
+  probeIsolation,
+  reportOf,
+  reportOfNothing,
+  unavailable,
+  unconfined,
+  warnOfMissing,
+}

@@ -18,6 +18,7 @@ const VERSION_TIMEOUT_MS = 10_000
  * @property {string} path canonical
  * @property {string} version without the v
  * @property {string} permissionFlag
+ * @property {string} warningFlag keeps it from warning that its Permission Model is experimental
  * @property {string} identity of the file, so that what is known of it is not taken for another
  */
 
@@ -36,22 +37,39 @@ function permissionFlagOf(version) {
 }
 
 /**
- * @param {string} nodePath absolute
- * @returns {Promise<NodeProgram>}
+ * @param {string} version such as `22.13.0`
+ * @returns {string} what keeps it quiet about what is experimental; Node 20 could not tell warnings apart at first
  */
-async function nodeProgram(nodePath) {
-  /** @type {string} */
-  let canonical
-  let status
+function warningFlagOf(version) {
+  const [major, minor] = version.split('.').map(Number)
+  const tellsApart = major > 21 || (major === 21 && minor >= 3) || (major === 20 && minor >= 11)
+  return tellsApart ? '--disable-warning=ExperimentalWarning' : '--no-warnings'
+}
+
+/**
+ * Starts nothing.
+ * @param {string} nodePath absolute
+ * @returns {Promise<{ canonical: string, status: import('node:fs').Stats }>}
+ */
+async function requireProgram(nodePath) {
   try {
-    canonical = await fs.realpath(nodePath)
-    status = await fs.stat(canonical)
+    const canonical = await fs.realpath(nodePath)
+    const status = await fs.stat(canonical)
     await fs.access(canonical, fs.constants.X_OK)
+    return { canonical, status }
   } catch (cause) {
     throw Object.assign(invalidValue('options.nodePath', 'a Node program that exists and may be executed', nodePath), {
       cause,
     })
   }
+}
+
+/**
+ * @param {string} nodePath absolute
+ * @returns {Promise<NodeProgram>}
+ */
+async function nodeProgram(nodePath) {
+  const { canonical, status } = await requireProgram(nodePath)
   const key = JSON.stringify([canonical, status.dev, status.ino, status.size, status.mtimeMs])
   let program = known.get(key)
   if (program === undefined) {
@@ -76,7 +94,7 @@ async function identify(canonical, nodePath, identity) {
     const message = `a Node of version 20 or later, which has a Permission Model (this is ${version})`
     throw invalidValue('options.nodePath', message, nodePath)
   }
-  return { path: canonical, version, permissionFlag, identity }
+  return { path: canonical, version, permissionFlag, warningFlag: warningFlagOf(version), identity }
 }
 
 /**
@@ -105,4 +123,4 @@ async function askVersion(canonical, nodePath) {
   return version
 }
 
-module.exports = { nodeProgram, permissionFlagOf }
+module.exports = { nodeProgram, permissionFlagOf, requireProgram, warningFlagOf }

@@ -18,6 +18,7 @@ const {
   requireWholeNumber,
 } = require('../arguments')
 const { isWithin } = require('../bundle/containment')
+const { refuseMisspelt } = require('../spelling')
 const { requireModules, requireParameters } = require('./driver')
 
 /** @typedef {import('../../index.js').SandboxOptions} SandboxOptions */
@@ -110,58 +111,13 @@ function checkOptions(value) {
   }
 }
 
+/** The names of all of them. */
 const OPTIONS = Object.freeze(
   /** @type {const} */ ([
     ...['modules', 'decodeEntitySet', 'params', 'readRoots', 'toolRoot', 'env', 'timeoutMs', 'memoryLimitMb'],
     ...['cpuSeconds', 'maxResultBytes', 'isolation', 'nodePath', 'outputPrefix', 'onOutput', 'signal'],
   ]),
 )
-
-/**
- * An option that is misspelt asks for something, and would get nothing: less isolation than was meant, for instance. Names
- * that resemble none are left alone, as callers hand on options of their own.
- * @param {Record<string, unknown>} given
- * @param {string} name
- * @param {readonly string[]} known
- */
-function refuseMisspelt(given, name, known) {
-  for (const key of Object.keys(given)) {
-    if (known.includes(key)) continue
-    const meant = known.find((each) => resembles(key.toLowerCase(), each.toLowerCase()))
-    if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
-  }
-}
-
-/** Names that are shorter resemble too much. */
-const SHORTEST_RESEMBLED = 6
-
-/**
- * @param {string} given
- * @param {string} known
- * @returns {boolean} whether it is longer by a word or two, or differs in two letters at most
- */
-function resembles(given, known) {
-  if (given === known) return true
-  if (known.length < SHORTEST_RESEMBLED) return false
-  return given.startsWith(known) || distance(given, known) <= 2
-}
-
-/**
- * @param {string} left
- * @param {string} right
- * @returns {number} how many letters have to be put in, taken out or changed
- */
-function distance(left, right) {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...left].entries()) {
-    const next = [index + 1]
-    for (let place = 0; place < right.length; place += 1) {
-      next.push(Math.min(next[place] + 1, row[place + 1] + 1, row[place] + (letter === right[place] ? 0 : 1)))
-    }
-    row = next
-  }
-  return row[right.length]
-}
 
 /**
  * @param {string} given
@@ -198,4 +154,4 @@ async function requireFile(given, name, root) {
   return canonical
 }
 
-module.exports = { checkOptions, refuseMisspelt, requireDirectory, requireFile }
+module.exports = { OPTIONS, checkOptions, requireDirectory, requireFile }

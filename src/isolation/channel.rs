@@ -8,7 +8,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -51,7 +51,8 @@ pub fn send(socket: BorrowedFd<'_>, plan: &[u8], result: BorrowedFd<'_>, control
     if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(Errno::NOBUFS);
     }
-    let mut sent = sendmsg(socket, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    let pieces = [IoSlice::new(&message)];
+    let mut sent = retry_on_intr(|| sendmsg(socket, &pieces, &mut ancillary, SendFlags::NOSIGNAL))?;
     while sent < message.len() {
         match rustix::net::send(socket, &message[sent..], SendFlags::NOSIGNAL) {
             Ok(more) => sent += more,
@@ -71,7 +72,9 @@ pub fn receive(socket: impl AsFd) -> Result<Received, String> {
     let mut buffer = vec![0; 4 + LARGEST_PLAN];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let first = recvmsg(socket, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    let receive =
+        || recvmsg(socket, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC);
+    let first = retry_on_intr(receive)
         .map_err(|errno| format!("the plan could not be received: {errno}"))?;
     let mut descriptors: Vec<OwnedFd> = ancillary
         .drain()

@@ -76,7 +76,7 @@ const HARMLESS_PRCTL: &[u64] = &[
     0x5356_4d41, // PR_SET_VMA
 ];
 
-/// What of a descriptor may be asked and set by `fcntl`: duplicates, flags, locks of ranges (which SQLite takes to read),
+/// What of a descriptor may be asked and set by `fcntl`: duplicates, flags, locks of ranges (which `SQLite` takes to read),
 /// and questions. By the rest it sends signals, watches what is not this process's, or takes memory.
 const HARMLESS_FCNTL: &[u64] = &[
     0,    // F_DUPFD

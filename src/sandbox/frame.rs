@@ -37,6 +37,9 @@ pub enum FrameError {
         /// The bytes that were announced.
         announced: u64,
     },
+    /// The frame ended before its length was told.
+    #[error("its result ended within the four bytes that tell its length")]
+    Unannounced,
     /// Nothing came.
     #[error("it ended without a result")]
     Missing,
@@ -132,13 +135,13 @@ impl FrameReader {
     /// The frame, once nothing more can come.
     ///
     /// # Errors
-    /// Truncated; missing.
+    /// Truncated; unannounced; missing.
     pub fn finish(self) -> Result<Vec<u8>, FrameError> {
         match self.announced() {
             Some(announced) if announced == self.body.len() as u64 => Ok(self.body),
             Some(announced) => Err(FrameError::Truncated { received: self.body.len(), announced }),
             None if self.header.is_empty() => Err(FrameError::Missing),
-            None => Err(FrameError::Truncated { received: 0, announced: 0 }),
+            None => Err(FrameError::Unannounced),
         }
     }
 }
@@ -192,6 +195,9 @@ mod tests {
         let mut early = FrameReader::new(10);
         early.take(&framed(b"{}")[..5]).unwrap();
         assert_eq!(early.finish(), Err(FrameError::Truncated { received: 1, announced: 2 }));
+        let mut earlier = FrameReader::new(8);
+        earlier.take(&[0, 0]).unwrap();
+        assert_eq!(earlier.finish(), Err(FrameError::Unannounced));
         assert_eq!(FrameReader::new(10).finish(), Err(FrameError::Missing));
     }
 }

@@ -1,0 +1,53 @@
+'use strict'
+
+// Options that are misspelt: such a one asks for something and would get nothing, less isolation than was meant, for
+// instance. Names that resemble none are left alone, as callers hand on options of their own. Fails with a TypeError that
+// says what the option is called.
+
+const { invalidValue } = require('./arguments')
+
+/** Names that are shorter resemble too much. */
+const SHORTEST_RESEMBLED = 6
+
+/**
+ * @param {Record<string, unknown>} given
+ * @param {string} name of the object, as the caller writes it
+ * @param {readonly string[]} known
+ */
+function refuseMisspelt(given, name, known) {
+  for (const key of Object.keys(given)) {
+    if (known.includes(key)) continue
+    const meant = known.find((each) => resembles(key.toLowerCase(), each.toLowerCase()))
+    if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
+  }
+}
+
+/**
+ * @param {string} given
+ * @param {string} known
+ * @returns {boolean} whether it is longer or shorter by a word or two, or differs in two letters at most
+ */
+function resembles(given, known) {
+  if (given === known) return true
+  if (Math.min(given.length, known.length) < SHORTEST_RESEMBLED) return false
+  return given.startsWith(known) || known.startsWith(given) || distance(given, known) <= 2
+}
+
+/**
+ * @param {string} left
+ * @param {string} right
+ * @returns {number} how many letters have to be put in, taken out or changed
+ */
+function distance(left, right) {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (const [index, letter] of [...left].entries()) {
+    const next = [index + 1]
+    for (let place = 0; place < right.length; place += 1) {
+      next.push(Math.min(next[place] + 1, row[place + 1] + 1, row[place] + (letter === right[place] ? 0 : 1)))
+    }
+    row = next
+  }
+  return row[right.length]
+}
+
+module.exports = { refuseMisspelt }
