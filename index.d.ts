@@ -697,6 +697,23 @@ export declare const FILE_CHECKPOINT_COPY_FAILED: 'file_checkpoint_copy_failed'
 /** What an error of project source is about. */
 export type DiscoveryErrorType = 'import' | 'resolution' | 'circular' | 'permission'
 
+/** Why a run as a whole gave no result. */
+export type SandboxErrorCode =
+  /** Longer than `timeoutMs`. */
+  | 'sandbox_timeout'
+  /** More memory than `memoryLimitMb` allows. */
+  | 'sandbox_memory_limit'
+  /** More processor time than `cpuSeconds`. */
+  | 'sandbox_cpu_limit'
+  /** A result larger than `maxResultBytes`, or with more values or levels than are taken. */
+  | 'sandbox_result_limit'
+  /** What was sent is no result. */
+  | 'sandbox_result_invalid'
+  /** The child ended, or closed its descriptor, before it had a result. */
+  | 'sandbox_exited'
+  /** The child could not be confined or started. */
+  | 'sandbox_launch_failed'
+
 /** An error of project source. Recognise it by `name`: a test runner may hold the class twice. */
 export declare class DiscoveryError extends Error {
   constructor(file: string, message: string, type: DiscoveryErrorType)
@@ -705,6 +722,8 @@ export declare class DiscoveryError extends Error {
   file: string
   /** What kind of error. */
   type: DiscoveryErrorType
+  /** Why there is no result, where it is about the whole run and no denial. Not part of `toJSON()`. */
+  code?: SandboxErrorCode
   /** The same as data. */
   toJSON(): { name: string; file: string; message: string; type: DiscoveryErrorType }
 }
@@ -764,7 +783,7 @@ export interface IsolationReport {
   kernel: string
   /** The version of Landlock's interface; null where there is none. */
   landlockAbi: number | null
-  /** The version of the child's Node. */
+  /** The version of the child's Node; empty where it was not asked, since nothing was started. */
   node: string
 }
 
@@ -842,7 +861,7 @@ export interface SandboxRunResult {
   bundleBytes: number
   /** The declaring file of each entity. */
   provenanceByName: Record<string, string>
-  /** What held the child. */
+  /** What held the child. Without files nothing was started: each guarantee is held by that alone, and `by` is empty. */
   isolation: IsolationReport
 }
 
@@ -851,8 +870,10 @@ export interface SandboxRunResult {
  *
  * @param files absolute, existing, inside the build root, each once
  * @param buildRoot absolute; the child may read it
- * @throws TypeErrors that name the argument; esbuild's messages where the driver cannot be bundled; the signal's reason.
- *   What goes wrong inside the run is in `errors`.
+ * @throws TypeErrors that name the argument; esbuild's messages where the driver cannot be bundled; the signal's reason;
+ *   an Error of code `sandbox_isolation_unavailable`, with the report as `isolation`, where the level cannot be given; one
+ *   of code `ERR_SANDBOX_LAUNCHER` where the launcher is missing, or this is no Linux. What goes wrong inside the run is
+ *   in `errors`.
  */
 export declare function runFallbackFilesSandboxed(
   files: readonly string[],
@@ -864,7 +885,9 @@ export declare function runFallbackFilesSandboxed(
  * Evaluates a configuration file in a sandboxed child: its `default`, else `config`, else all its exports. Only data
  * crosses; what is not data is named and refused.
  *
- * @throws An Error with the reason where the file throws; an Error that lists what is not data (also as `refused`).
+ * @throws What {@link runFallbackFilesSandboxed} throws; an Error with the reason where the file throws or there is no
+ *   result (`file`, `type`, `code`, as of {@link DiscoveryError}, which is its cause); an Error that lists what is not data
+ *   (also as `refused`).
  */
 export declare function evaluateConfigSandboxed(
   configPath: string,
@@ -886,7 +909,8 @@ export declare function callSandboxed(
  * Tries every layer of isolation for real, in throw-away children, and reports what holds here and why the rest does not.
  * The kernel's part is found out once for the process.
  *
- * @throws A TypeError for a `nodePath` that is no Node with a Permission Model.
+ * @throws A TypeError for a `nodePath` that is no Node with a Permission Model; an Error of code `ERR_SANDBOX_LAUNCHER`
+ *   where the launcher is missing, or this is no Linux.
  */
 export declare function probeIsolation(options?: { nodePath?: string }): Promise<IsolationProbe>
 

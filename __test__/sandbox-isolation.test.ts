@@ -633,7 +633,7 @@ describe('limits', () => {
   ])('of time end a file that %s', async (_how, source) => {
     const project = sandboxProject({ 'good.ts': GOOD, 'bad.ts': source })
     const result = await project.run(['good.ts', 'bad.ts'], { timeoutMs: 1500 })
-    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(result.errors).toMatchObject([{ file: '', type: 'import', code: 'sandbox_timeout' }])
     expect(result.errors[0]?.message).toContain('sandbox:run')
     expect(result.errors[0]?.message).toMatch(/1500|1\.5/)
     expect(processesOf(temporary)).toEqual([])
@@ -642,7 +642,7 @@ describe('limits', () => {
   it('of processor time end a file that spins', async () => {
     const project = sandboxProject({ 'bad.ts': `while (true);` })
     const result = await project.run(['bad.ts'], { cpuSeconds: 1 })
-    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(result.errors).toMatchObject([{ file: '', type: 'import', code: 'sandbox_cpu_limit' }])
     expect(result.errors[0]?.message).toMatch(/sandbox:run.*SIG(XCPU|KILL)/s)
   })
 
@@ -652,7 +652,7 @@ describe('limits', () => {
       'good.ts': GOOD,
     })
     const result = await project.run(['bad.ts', 'good.ts'], { memoryLimitMb: 256 })
-    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(result.errors).toMatchObject([{ file: '', type: 'import', code: 'sandbox_memory_limit' }])
     expect(result.errors[0]?.message).toMatch(/sandbox:run.*(SIGABRT|SIGTRAP|SIGKILL|exit code).*heap/s)
   })
 
@@ -669,8 +669,10 @@ describe('limits', () => {
   it('of the result refuse a larger one, naming the option', async () => {
     const project = sandboxProject({ 'a.ts': declaring('a', `{ text: 'x'.repeat(10_000) }`) })
     const result = await project.run(['a.ts'], { maxResultBytes: 5000 })
-    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
+    expect(result.errors).toMatchObject([{ file: '', type: 'import', code: 'sandbox_result_limit' }])
     expect(result.errors[0]?.message).toContain('maxResultBytes=5000')
+    // The code is no part of what is reported as data.
+    expect(result.errors[0]?.toJSON()).not.toHaveProperty('code')
     expect(result.entities.size).toBe(0)
     expect((await project.run(['a.ts'], { maxResultBytes: 20_000 })).errors).toEqual([])
   })

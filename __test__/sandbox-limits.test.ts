@@ -61,6 +61,13 @@ describe('a Node that the kernel would untie from its parent', () => {
     await expect(run(source, { nodePath, isolation: 'kernel' })).rejects.toMatchObject({
       code: 'sandbox_isolation_unavailable',
       message: level === 'kernel' ? expect.stringMatching(/set-id bits.*chmod ug-s/) : expect.any(String),
+      // It was never started, so nothing was held.
+      ...(level === 'kernel' && {
+        isolation: {
+          level: 'node',
+          guarantees: { files: { held: false, by: [], reason: expect.stringContaining('set-id bits') } },
+        },
+      }),
     })
     expect((await run(source, { nodePath, isolation: 'node' })).errors).toEqual([])
   })

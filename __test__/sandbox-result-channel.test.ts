@@ -210,19 +210,28 @@ describe('a program given as nodePath', () => {
   })
 
   it.each([
-    ['ends at once', 'exit 0', 'without a result'],
-    ['fails with words', 'echo "I am no Node" >&2; exit 7', 'exit code 7.*I am no Node'],
-    ['waits for ever', 'exec sleep 1000', '1500|1\\.5'],
-    ['writes to the result', 'echo garbage >&3', 'maxResultBytes|result'],
-    ['copies its input', 'exec cat', 'without a result'],
-  ])('that claims to be a Node but %s is a failed run', async (_what, text, said) => {
+    ['ends at once', 'exit 0', 'exited before reporting', 'sandbox_exited'],
+    ['fails with words', 'echo "I am no Node" >&2; exit 7', 'exit code 7.*I am no Node', 'sandbox_exited'],
+    ['waits for ever', 'exec sleep 1000', '1500|1\\.5', 'sandbox_timeout'],
+    ['writes to the result', 'echo garbage >&3', 'maxResultBytes', 'sandbox_result_limit'],
+    ['ends within the length', 'printf x >&3', 'within the four bytes', 'sandbox_result_invalid'],
+    ['copies its input', 'exec cat', 'exited before reporting', 'sandbox_exited'],
+  ])('that claims to be a Node but %s is a failed run', async (_what, text, said, code) => {
     const project = sandboxProject({ 'a.ts': RAN })
     const nodePath = script(project, `if [ "$1" = --version ]; then echo v22.20.0; exit; fi\n${text}`)
-    const result = await project.run(['a.ts'], { nodePath, timeoutMs: 1500 })
-    expect(result.errors).toMatchObject([{ file: '', type: 'import' }])
-    // Where the kernel holds the child, only Node itself may be executed, and a script is not.
-    if (!result.isolation.guarantees.processes.held) expect(result.errors[0]?.message).toMatch(new RegExp(said, 's'))
-    expect(result.errors[0]?.message).toContain('sandbox:run')
+    for (const isolation of ['best-effort', 'node'] as const) {
+      const { errors } = await project.run(['a.ts'], { nodePath, isolation, timeoutMs: 1500 })
+      expect(errors).toMatchObject([{ file: '', type: 'import' }])
+      expect(errors[0]?.message).toContain('sandbox:run')
+      // The filters let a shell start nothing.
+      if (isolation === 'best-effort') continue
+      expect(errors[0]?.code).toBe(code)
+      expect(errors[0]?.message).toMatch(new RegExp(said, 's'))
+    }
+    // Its code is that of the error of a call, too.
+    const call = { file: project.file('a.ts'), buildRoot: project.root }
+    const outcome = await refusal(callSandboxed(call, { nodePath, isolation: 'node', timeoutMs: 1500, onOutput() {} }))
+    expect(outcome).toMatchObject({ file: '', type: 'import', code })
   })
 
   it('is the one that is told in the report', async () => {

@@ -48,17 +48,18 @@ const { describeNonData } = require('../runtime/data')
  * @typedef {import('../index.js').IsolationReport} IsolationReport
  * @typedef {import('../index.js').EntitySetWire} EntitySetWire
  * @typedef {import('../index.js').DiscoveryErrorType} DiscoveryErrorType
+ * @typedef {import('../index.js').SandboxErrorCode} SandboxErrorCode
  * @typedef {ReturnType<typeof checkOptions>} CheckedOptions
  */
 
 /**
- * @typedef {{ file: string, message: string, type: DiscoveryErrorType }} ReportedError
+ * @typedef {{ file: string, message: string, type: DiscoveryErrorType, code?: SandboxErrorCode }} ReportedError
  * @typedef {{ kind: 'run', entitySet: EntitySetWire, errors: ReportedError[], provenanceByName: Record<string, string> }
  *   | { kind: 'value', value: unknown }
  *   | { kind: 'refused', list: { path: string, found: string }[] }
  *   | { kind: 'failed', error: ReportedError }
  *   | { kind: 'unusable', module: string, name: string }
- *   | { kind: 'broken', message: string, type: DiscoveryErrorType, unconfined: boolean }} Report
+ *   | { kind: 'broken', message: string, type: DiscoveryErrorType, code?: SandboxErrorCode }} Report
  */
 
 const BOOT = path.join(__dirname, '..', 'runtime', 'boot.mjs')
@@ -231,10 +232,11 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       // What is known of the kernel is kept, so asking again about this very child starts nothing.
       const held = missing.length === 0 ? probed.value : await probe(program, level !== 'node', { missing })
       const isolation = reportOf(held, program)
-      if (report.kind === 'broken' && report.unconfined) forgetProgramFiles(program)
+      const isUnconfined = report.kind === 'broken' && report.code === 'sandbox_launch_failed'
+      if (isUnconfined) forgetProgramFiles(program)
       if (level === 'kernel') {
         if (Object.values(isolation.guarantees).some(({ held }) => !held)) throw unavailable(isolation)
-        if (report.kind === 'broken' && report.unconfined) throw unconfined(report, isolation)
+        if (isUnconfined) throw unconfined(report, isolation)
       }
       if (level === 'best-effort') warnOfMissing(isolation)
       if (bundled.status === 'fulfilled') {
@@ -268,12 +270,13 @@ class NotHeld extends Error {}
  * @param {ReportedError} error
  * @returns {InstanceType<typeof DiscoveryError>}
  */
-function toDiscoveryError({ file, message, type }) {
+function toDiscoveryError({ file, message, type, code }) {
   // The stack of this place says nothing about the project, and taking it costs more than all else.
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
   try {
-    return new DiscoveryError(file, message, type)
+    const error = new DiscoveryError(file, message, type)
+    return code === undefined ? error : Object.assign(error, { code })
   } finally {
     Error.stackTraceLimit = limit
   }
@@ -334,16 +337,17 @@ async function runFiles(files, buildRoot, options, permissionModel) {
   /**
    * @param {string} message
    * @param {DiscoveryErrorType} [type]
+   * @param {SandboxErrorCode} [code]
    */
-  const failed = (message, type = 'import') => {
-    return { ...nothing, ...told, errors: [...errors, new DiscoveryError('', message, type)] }
+  const failed = (message, type = 'import', code) => {
+    return { ...nothing, ...told, errors: [...errors, toDiscoveryError({ file: '', message, type, code })] }
   }
   if (report.kind === 'unusable') {
     if (isGivenModule(checked, report)) throw unusableModule(checked, report)
-    return failed(FORGED)
+    return failed(FORGED, 'import', 'sandbox_result_invalid')
   }
-  if (report.kind === 'broken') return failed(report.message, report.type)
-  if (report.kind !== 'run') return failed(`a run gave a ${report.kind}`)
+  if (report.kind === 'broken') return failed(report.message, report.type, report.code)
+  if (report.kind !== 'run') return failed(`a run gave a ${report.kind}`, 'import', 'sandbox_result_invalid')
   for (const error of report.errors) errors.push(toDiscoveryError(error))
   const { entitySet, provenanceByName } = report
   try {
@@ -351,7 +355,7 @@ async function runFiles(files, buildRoot, options, permissionModel) {
     return { entities, entitySet, errors, provenanceByName, ...told }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return failed(`the entities of sandbox:run cannot be decoded: ${reason}`)
+    return failed(`the entities of sandbox:run cannot be decoded: ${reason}`, 'import', 'sandbox_result_invalid')
   }
 }
 
@@ -405,7 +409,9 @@ async function evaluateConfigSandboxed(configPath, projectRoot, options = {}) {
 function evaluationError(report, fileErrors, options, words) {
   switch (report.kind) {
     case 'unusable':
-      return isGivenModule(options, report) ? unusableModule(options, report) : new Error(words.failed + FORGED)
+      return isGivenModule(options, report)
+        ? unusableModule(options, report)
+        : Object.assign(new Error(words.failed + FORGED), { code: 'sandbox_result_invalid' })
     case 'refused':
       return Object.assign(new Error(`${words.refused}\n${listed(report.list)}`), { refused: report.list })
     case 'failed': {
@@ -416,7 +422,8 @@ function evaluationError(report, fileErrors, options, words) {
       const reason =
         report.kind === 'broken' ? report : { message: `an evaluation gave a ${report.kind}`, type: 'import' }
       const cause = toDiscoveryError(fileErrors[0] ?? { file: '', ...reason })
-      return Object.assign(new Error(words.failed + cause.message, { cause }), { file: cause.file, type: cause.type })
+      const { file, type, code } = cause
+      return Object.assign(new Error(words.failed + cause.message, { cause }), { file, type, ...(code && { code }) })
     }
   }
 }

@@ -218,6 +218,32 @@ checkpoint_codes! {
     CopyFailed => "copy_failed",
 }
 
+/// Why a sandboxed run as a whole gave no result, where it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum SandboxCode {
+    /// It took longer than `timeoutMs`.
+    #[serde(rename = "sandbox_timeout")]
+    Timeout,
+    /// It took more memory than `memoryLimitMb` allows.
+    #[serde(rename = "sandbox_memory_limit")]
+    MemoryLimit,
+    /// It took more processor time than `cpuSeconds`.
+    #[serde(rename = "sandbox_cpu_limit")]
+    CpuLimit,
+    /// Its result is larger than `maxResultBytes`, or has more values or levels than are taken.
+    #[serde(rename = "sandbox_result_limit")]
+    ResultLimit,
+    /// What it sent is no result.
+    #[serde(rename = "sandbox_result_invalid")]
+    ResultInvalid,
+    /// It ended, or closed its descriptor, before it had a result.
+    #[serde(rename = "sandbox_exited")]
+    Exited,
+    /// It could not be confined or started.
+    #[serde(rename = "sandbox_launch_failed")]
+    LaunchFailed,
+}
+
 /// Which rule a refused symlink broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -72,10 +72,8 @@ pub fn receive(socket: impl AsFd) -> Result<Received, String> {
     let mut buffer = vec![0; 4 + LARGEST_PLAN];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let receive =
-        || recvmsg(socket, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC);
-    let first = retry_on_intr(receive)
-        .map_err(|errno| format!("the plan could not be received: {errno}"))?;
+    let receive = || recvmsg(socket, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC);
+    let first = retry_on_intr(receive).map_err(|errno| format!("the plan could not be received: {errno}"))?;
     let mut descriptors: Vec<OwnedFd> = ancillary
         .drain()
         .flat_map(|message| match message {

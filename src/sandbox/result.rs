@@ -12,6 +12,7 @@ use super::child::{ChildEnd, Exit, Fault};
 use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut, denied_write};
 use super::frame::{FrameError, bound};
 use super::output::harmless;
+use crate::failure::SandboxCode;
 
 /// What kind of result is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -136,8 +137,9 @@ pub enum Report<'a> {
         /// What kind of error that is.
         #[serde(rename = "type")]
         error_type: ErrorType,
-        /// Whether the child was never started, because the launcher could not confine it.
-        unconfined: bool,
+        /// Why, for a program; none where it is a denial.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<SandboxCode>,
     },
 }
 
@@ -164,30 +166,33 @@ fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
 pub fn report<'a>(end: &'a ChildEnd, expected: Expected, boundary: &Boundary, label: &str) -> Report<'a> {
     match &end.frame {
         Err(fault) => {
-            let unconfined = matches!(fault, Fault::Launch(_));
-            let error_type = match fault {
-                Fault::TraceFile(_) => ErrorType::Permission,
-                _ => ErrorType::Import,
-            };
-            Report::Broken { message: broken(fault, end, label), error_type, unconfined }
+            let (message, code) = broken(fault, end, label);
+            let error_type = if code.is_some() { ErrorType::Import } else { ErrorType::Permission };
+            Report::Broken { message, error_type, code }
         }
-        Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|reason| Report::Broken {
+        Ok(frame) => read(frame, end, expected, boundary).unwrap_or_else(|(reason, code)| Report::Broken {
             // The reason quotes the frame.
             message: with_stderr(
                 &format!("{label} sent a result that cannot be read: {}", harmless(&cut(&reason))),
                 end,
             ),
             error_type: ErrorType::Import,
-            unconfined: false,
+            code: Some(code),
         }),
     }
 }
 
-fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boundary) -> Result<Report<'a>, String> {
-    fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, String> {
-        serde_json::from_slice(frame).map_err(|error| error.to_string())
+/// The report of a frame; or why it is none, for a person and for a program.
+fn read<'a>(
+    frame: &'a [u8],
+    end: &ChildEnd,
+    expected: Expected,
+    boundary: &Boundary,
+) -> Result<Report<'a>, (String, SandboxCode)> {
+    fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, (String, SandboxCode)> {
+        serde_json::from_slice(frame).map_err(|error| (error.to_string(), SandboxCode::ResultInvalid))
     }
-    bound(frame).map_err(|error| error.to_string())?;
+    bound(frame).map_err(|error| (error.to_string(), SandboxCode::ResultLimit))?;
     let Kind { kind } = parse(frame)?;
     match (expected, kind.as_str()) {
         (Expected::Run, "run") => {
@@ -226,37 +231,55 @@ fn read<'a>(frame: &'a [u8], end: &ChildEnd, expected: Expected, boundary: &Boun
             }
             Ok(Report::Failed { error })
         }
-        _ => Err(format!("it is of the kind {:?}", cut(&kind))),
+        _ => Err((format!("it is of the kind {:?}", cut(&kind)), SandboxCode::ResultInvalid)),
     }
 }
 
 /// The signal of a process that has used up `RLIMIT_CPU`.
 const SIGXCPU: i32 = 24;
 
-fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> String {
-    let sentence = match (fault, end.exit) {
+/// Why there is no result: for a person, and for a program where it is no denial.
+fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> (String, Option<SandboxCode>) {
+    let (sentence, code) = match (fault, end.exit) {
         (Fault::TimedOut(timeout), _) => {
-            format!("{label} timed out after {} ms and was killed", timeout.as_millis())
+            (format!("{label} timed out after {} ms and was killed", timeout.as_millis()), SandboxCode::Timeout)
         }
         (Fault::Launch(failure), _) => {
-            return format!("{label} could not be started: {}: {}", failure.step, failure.reason);
+            let sentence = format!("{label} could not be started: {}: {}", failure.step, failure.reason);
+            return (sentence, Some(SandboxCode::LaunchFailed));
         }
-        (Fault::TraceFile(file), _) => return denied_write(file),
-        (Fault::Memory, _) => format!("{label} used more memory than memoryLimitMb allows and was killed"),
+        (Fault::TraceFile(file), _) => return (denied_write(file), None),
+        (Fault::Memory, _) => {
+            let sentence = format!("{label} used more memory than memoryLimitMb allows and was killed");
+            (sentence, SandboxCode::MemoryLimit)
+        }
         (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
-            format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting")
+            let sentence = format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting");
+            (sentence, SandboxCode::CpuLimit)
         }
         (Fault::Frame(FrameError::Missing), Some(exit)) if end.stderr_tail.contains("heap out of memory") => {
-            format!("{label} ran out of memory (memoryLimitMb) before reporting ({exit})")
+            let sentence = format!("{label} ran out of memory (memoryLimitMb) before reporting ({exit})");
+            (sentence, SandboxCode::MemoryLimit)
         }
-        (Fault::Frame(FrameError::Missing), Some(exit)) => format!("{label} exited before reporting ({exit})"),
+        (Fault::Frame(FrameError::Missing), Some(exit)) => {
+            (format!("{label} exited before reporting ({exit})"), SandboxCode::Exited)
+        }
         (Fault::Frame(FrameError::Missing), None) => {
-            format!("{label} closed its result descriptor before reporting and was killed")
+            let sentence = format!("{label} closed its result descriptor before reporting and was killed");
+            (sentence, SandboxCode::Exited)
         }
-        (Fault::Frame(error), Some(exit)) => format!("{label}: {error} ({exit})"),
-        (Fault::Frame(error), None) => format!("{label}: {error}"),
+        (Fault::Frame(error), exit) => {
+            let exit = exit.map_or_else(String::new, |exit| format!(" ({exit})"));
+            let code = match error {
+                FrameError::TooLarge { .. } | FrameError::TooDeep { .. } | FrameError::TooMany { .. } => {
+                    SandboxCode::ResultLimit
+                }
+                _ => SandboxCode::ResultInvalid,
+            };
+            (format!("{label}: {error}{exit}"), code)
+        }
     };
-    with_stderr(&sentence, end)
+    (with_stderr(&sentence, end), Some(code))
 }
 
 fn with_stderr(sentence: &str, end: &ChildEnd) -> String {
