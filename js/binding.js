@@ -60,13 +60,24 @@
  * @property {(repoRoot: string, trustedRoots: string[] | undefined, target: string) => string | null} resolveWorkspaceRootMatch
  */
 
+/**
+ * The packages that hold the addon, by platform and architecture.
+ * @type {Record<string, string | undefined>}
+ */
+const PACKAGES = { 'linux-x64': 'sallyport-linux-x64-gnu' }
+
 /** @returns {NativeBinding} */
 function load() {
   try {
     return require('../binding.cjs')
   } catch (cause) {
+    const platform = `${process.platform}-${process.arch}`
+    const place = PACKAGES[platform]
     const error = new Error(
-      `sallyport could not load its native addon for ${process.platform}-${process.arch} (Node ${process.version}). ` +
+      `sallyport could not load its native addon for ${platform} (Node ${process.version}). ` +
+        (place === undefined
+          ? `There is none for this platform yet, only for ${Object.keys(PACKAGES).join(', ')}. `
+          : `It is in a package of its own, ${place}, which needs glibc. `) +
         'From npm: install again without `--omit=optional` or `--no-optional`, on the platform it will run on, with ' +
         'node_modules and the lock file of another platform removed first. From a checkout: run `npm run build`. ' +
         'The cause of this error says what the loader tried.',

@@ -28,6 +28,7 @@ function readJson(...parts) {
 function differences() {
   const main = readJson('package.json')
   const loader = readFileSync(join(repository, 'binding.cjs'), 'utf8')
+  const advice = readFileSync(join(repository, 'js', 'binding.js'), 'utf8')
   const { binaryName, targets } = main.napi
   const found = []
   const expectedFolders = []
@@ -59,6 +60,7 @@ function differences() {
     for (const text of [`require('${name}')`, `!== '${main.version}'`]) {
       if (!loader.includes(text)) found.push(`binding.cjs does not hold ${text}: build the addon again`)
     }
+    if (!advice.includes(`'${name}'`)) found.push(`js/binding.js does not name ${name} where the addon is missing`)
   }
   const folders = readdirSync(join(repository, 'npm'), { withFileTypes: true })
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {
