@@ -175,7 +175,7 @@ export interface SweepOptions {
 
 /** What {@link sweepAbandonedMirrors} did. */
 export interface SweepResult {
-  /** The absolute paths of the roots that were removed. */
+  /** The absolute paths of the roots that were removed, of mirrors and of sandboxed runs. */
   removed: string[]
   /** How many roots of ours were left: live, young or not to be removed. */
   kept: number

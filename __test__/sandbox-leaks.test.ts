@@ -6,6 +6,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 
+import { sweepAbandonedMirrors } from '../index.mjs'
 import { runChild, startChild } from './support/child'
 import { rounds } from './support/effort'
 import { createProject } from './support/projects'
@@ -205,9 +206,35 @@ describe('the host', () => {
     expect(await child.finished).toMatchObject({ messages: ['running'], exitCode, signal })
     const { bundles, processes } = await left(given)
     expect(processes).toEqual([])
-    // Nobody can clean up behind SIGKILL.
+    // Nobody can clean up behind SIGKILL, but a sweep later.
     if (signal === null) expect(bundles).toEqual([])
     else for (const bundle of bundles) expect(fs.statSync(path.join(input.temp, bundle)).mode & 0o077).toBe(0)
+    const roots = bundles.map((bundle) => path.join(input.temp, bundle))
+    const swept = await sweepAbandonedMirrors({ tempDirectory: input.temp, olderThanMs: 0 })
+    expect(swept).toEqual({ removed: signal === null ? [] : roots, kept: 0 })
+    expect(bundlesIn(input.temp)).toEqual([])
+  })
+
+  it('may sweep while it runs something: what it uses, and bundles that it made, are left', async () => {
+    const { workspace, input } = setting()
+    const [result] = await runChild(
+      `${LOOK}
+      const { bundleDir } = await sallyport.bundleDriver('export {}')
+      const sweep = () => sallyport.sweepAbandonedMirrors({ olderThanMs: 0 })
+      let swept
+      const onOutput = () => { swept ??= sweep() }
+      const controller = new AbortController()
+      const running = sallyport.runFallbackFilesSandboxed([input.spins], root, { onOutput, signal: controller.signal })
+      while (swept === undefined) await settled(5)
+      const first = await swept
+      controller.abort('enough')
+      const reason = await running.catch((reason) => reason)
+      send({ first, reason, left: look().left.length === 1 && fs.existsSync(bundleDir + '/child.mjs'), after: await sweep() })
+      `,
+      { workspace, input, nodeOptions: ['--expose-gc'] },
+    )
+    const nothing = { removed: [], kept: 0 }
+    expect(result).toEqual({ first: { removed: [], kept: 1 }, reason: 'enough', left: true, after: nothing })
   })
 
   it('that ends while runs begin leaves nothing', async () => {

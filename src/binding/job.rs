@@ -309,7 +309,8 @@ pub(crate) fn start_job(
     fields.insert("kind".to_owned(), kind.into());
     let fields = serde_json::Value::Object(fields);
     let Common { hooks, wants_progress } = Common::deserialize(&fields).map_err(internal)?;
-    let request = Request::deserialize(&fields).map_err(internal)?;
+    let mut request = Request::deserialize(&fields).map_err(internal)?;
+    let held = request.hold();
 
     let signals = if matches!(request, Request::Sandbox(_) | Request::Probe { .. }) {
         Some(Arc::new(Signals::new().map_err(internal)?))
@@ -336,6 +337,10 @@ pub(crate) fn start_job(
         system_clock: SystemClock::default(),
     };
     let notify = Arc::clone(&running.notify);
+    if let Err(failure) = held {
+        finish(&shared, &notify, Err(failure));
+        return Ok(NativeJob { shared });
+    }
     let lane = request.lane();
     let work = Box::new(move |turn| match turn {
         Turn::Run => run(request, running),

@@ -1,6 +1,6 @@
 //! The requests of jobs as `js/` writes them, and doing them. Conversions only.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::lease::find;
 use super::queue::Lane;
 use crate::failure::{ContainedCode, Failure, Result};
 use crate::fs::Beneath;
-use crate::fs::private_root::{MIRROR_PREFIX, PrivateRoot, sweep};
+use crate::fs::private_root::{PrivateRoot, sweep};
 use crate::isolation::plan::{LaunchLine, LaunchPlan, LaunchTask, Layer, Layers, ResourceLimits};
 use crate::isolation::program::program_files;
 use crate::mirror::{self, Lease, MirrorLimits, MirrorReport, MirrorRequest};
@@ -61,7 +61,7 @@ pub(super) enum Request {
         temp_directory: PathBuf,
         older_than_ms: u64,
     },
-    Sandbox(SandboxRequest),
+    Sandbox(Box<SandboxRequest>),
     Probe {
         launcher: PathBuf,
         temp_directory: PathBuf,
@@ -93,6 +93,9 @@ pub(super) struct SandboxRequest {
     layers: Layers,
     /// Removed when the child is dead, whatever ends the run: JavaScript may be gone by then.
     bundle_directory: PathBuf,
+    /// The same, from [`Request::hold`] on: no sweep takes it meanwhile.
+    #[serde(skip)]
+    held: Option<PrivateRoot>,
 }
 
 #[derive(Serialize)]
@@ -163,10 +166,21 @@ impl Request {
         !matches!(self, Self::Dispose { .. })
     }
 
+    /// Takes hold of what it works in, before it waits for its turn.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn hold(&mut self) -> Result<()> {
+        if let Self::Sandbox(sandbox) = self {
+            sandbox.held = Some(PrivateRoot::hold(&sandbox.bundle_directory, Beneath::detected())?);
+        }
+        Ok(())
+    }
+
     /// Ends it before its turn.
     pub(super) fn withdraw(self) -> Failure {
         if let Self::Sandbox(sandbox) = self {
-            remove_bundle(&sandbox.bundle_directory);
+            remove_bundle(sandbox.held.as_ref());
         }
         Failure::Aborted
     }
@@ -243,7 +257,7 @@ impl Request {
             Self::Sweep { temp_directory, older_than_ms } => {
                 let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
-                json(&sweep(&temp_directory, MIRROR_PREFIX, older_than_ms, now)?).map(Outcome::value)
+                json(&sweep(&temp_directory, older_than_ms, now)?).map(Outcome::value)
             }
             Self::Sandbox(sandbox) => sandbox.run(running),
             Self::Probe { launcher, temp_directory, node_major, kernel, missing } => {
@@ -261,9 +275,9 @@ impl Request {
 }
 
 /// Removes the directory of a bundle whose run was called off. The caller's side waits for the bundler and removes it
-/// then; where that side has ended, nobody else will. What is left or fails here is found by it.
-fn remove_bundle(directory: &Path) {
-    let _removed = PrivateRoot::hold(directory, Beneath::detected()).and_then(|root| root.remove());
+/// then; where that side has ended, nobody else will. What is left or fails here is found by it, or by a sweep.
+fn remove_bundle(held: Option<&PrivateRoot>) {
+    let _removed = held.map(PrivateRoot::remove);
 }
 
 impl SandboxRequest {
@@ -282,7 +296,7 @@ impl SandboxRequest {
         };
         let end = child::run(&request, &*running.signals()?, &mut |lines| running.output(lines));
         if running.is_cancelled() {
-            remove_bundle(&self.bundle_directory);
+            remove_bundle(self.held.as_ref());
         }
         let end = end?;
         // What a run at best-effort went without refuses nothing.

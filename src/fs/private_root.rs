@@ -24,6 +24,13 @@ use crate::failure::{ContainedCode, Facts, Failure, Result};
 /// How the names of mirror roots begin; six random characters follow (`contract/mirror.md`, step 5).
 pub const MIRROR_PREFIX: &str = "belay-contained-mirror-";
 
+/// How the names of the directories of sandboxed runs begin (`contract/sandbox.md`, "Bundling"); so do those of bundles
+/// that callers made for themselves, which are theirs to remove.
+pub const RUN_PREFIX: &str = "chant-sandbox-";
+
+/// What only the directory of a run has in it (`js/sandbox.js`).
+const RUN_MARK: &[u8] = b"boot.mjs";
+
 /// How many random characters end the name of a root.
 const RANDOM_CHARACTERS: usize = 6;
 
@@ -209,19 +216,21 @@ pub struct Swept {
     pub kept: u64,
 }
 
-/// Removes the roots that a killed process left in `parent`: directories of our own by name, owned by this user, whose
-/// last change is older than `older_than_milliseconds`, and that nobody holds. Source: `contract/mirror.md`, "Where the
-/// reference is not followed".
+/// Removes the roots that a killed process left in `parent`, of mirrors and of sandboxed runs: directories of our own by
+/// name, owned by this user, whose last change is older than `older_than_milliseconds`, and that nobody holds. Source:
+/// `contract/mirror.md`, "Where the reference is not followed".
 ///
 /// # Errors
 /// A system error where `parent` cannot be read. A root that cannot be removed counts as kept.
-pub fn sweep(parent: &Path, prefix: &str, older_than_milliseconds: u64, now_milliseconds: i64) -> Result<Swept> {
+pub fn sweep(parent: &Path, older_than_milliseconds: u64, now_milliseconds: i64) -> Result<Swept> {
     let canonical = absolute::real_path(parent, "realpath")?;
     let directory = Directory::open_canonical(&canonical, Beneath::detected()).map_err(|error| error.at(&canonical))?;
     let mut names = Vec::new();
     directory
         .list(|name, _| {
-            if is_root_name(name, prefix) {
+            let kind = [MIRROR_PREFIX, RUN_PREFIX].into_iter().find(|prefix| is_root_name(name, prefix));
+            // What cannot be looked into is no run's, as far as can be seen.
+            if kind.is_some_and(|prefix| prefix != RUN_PREFIX || is_run(&directory, name)) {
                 names.push(name.to_vec());
             }
             Ok::<(), OperationError>(())
@@ -238,6 +247,11 @@ pub fn sweep(parent: &Path, prefix: &str, older_than_milliseconds: u64, now_mill
         }
     }
     Ok(swept)
+}
+
+/// Whether a directory is that of a run, not of a bundle that a caller has.
+fn is_run(parent: &Directory, name: &[u8]) -> bool {
+    parent.metadata_of(&[name, b"/", RUN_MARK].concat()).is_ok_and(|found| found.node_type == NodeType::File)
 }
 
 fn is_root_name(name: &[u8], prefix: &str) -> bool {
@@ -314,7 +328,7 @@ mod tests {
                 scope.spawn(|| {
                     while busy.load(Ordering::Relaxed) {
                         // The clock of the future: every root is old enough.
-                        sweep(base.path(), MIRROR_PREFIX, 0, i64::MAX).unwrap();
+                        sweep(base.path(), 0, i64::MAX).unwrap();
                     }
                 });
             }
@@ -329,6 +343,30 @@ mod tests {
             }
         });
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_sweep_takes_runs_that_nobody_holds_and_no_bundle_of_a_caller() {
+        let base = tempfile::tempdir().unwrap();
+        let made = |name: &str, file: &str| {
+            let path = base.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join(file), "x").unwrap();
+            path
+        };
+        let abandoned = made("chant-sandbox-aaaaaa", "boot.mjs");
+        let live = made("chant-sandbox-bbbbbb", "boot.mjs");
+        let of_a_caller = made("chant-sandbox-cccccc", "child.mjs");
+        let of_somebody_else = made("chant-sandbox-toolongname", "boot.mjs");
+        let held = PrivateRoot::hold(&live, Beneath::detected()).unwrap();
+        let young = sweep(base.path(), u64::from(u32::MAX), 0).unwrap();
+        assert_eq!((young.removed.len(), young.kept), (0, 2));
+        let swept = sweep(base.path(), 0, i64::MAX).unwrap();
+        assert_eq!(swept, Swept { removed: vec![abandoned.canonicalize().unwrap_or(abandoned)], kept: 1 });
+        for path in [&live, &of_a_caller, &of_somebody_else] {
+            assert!(path.exists(), "{path:?}");
+        }
+        held.remove().unwrap();
     }
 
     #[test]
