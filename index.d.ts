@@ -38,7 +38,7 @@ export interface ContainedExecutionMirrorOptions {
   /** The workspace. Resolved against the working directory; links in it are followed. */
   sourceRoot: string
   /** Roots that never enter a mirror, inside the source or outside it. Must be given, may be empty. */
-  controlPlaneRoots: string[]
+  controlPlaneRoots: readonly string[]
   /** Quotas and deadline. */
   limits: ContainedExecutionMirrorLimits
   /** Calls the work off: the promise rejects with `signal.reason`, and nothing is left. */
@@ -206,7 +206,7 @@ export declare function prepareContainedExecutionMirror(
  */
 export declare function withContainedExecutionMirror<T>(
   options: ContainedExecutionMirrorOptions,
-  operation: (mirror: ContainedExecutionMirrorHandle) => Promise<T>,
+  operation: (mirror: ContainedExecutionMirrorHandle) => Promise<T> | T,
 ): Promise<T>
 
 /**
@@ -226,7 +226,7 @@ export declare function prepareContainedExecutionMirrorForTests(
  */
 export declare function withContainedExecutionMirrorForTests<T>(
   options: ContainedExecutionMirrorOptions,
-  operation: (mirror: ContainedExecutionMirrorHandle) => Promise<T>,
+  operation: (mirror: ContainedExecutionMirrorHandle) => Promise<T> | T,
   overrides: MirrorTestDependencies,
 ): Promise<T>
 
@@ -305,7 +305,7 @@ export interface FileTreeBuildOptions {
   /** The directory to index. Resolved against the working directory; a link is refused. */
   resourceRoot: string
   /** Roots to leave out: what is at or within one. */
-  excludedRoots?: string[]
+  excludedRoots?: readonly string[]
   /** Quotas. */
   quotas?: FileTreeQuotas
   /** When to give up: absolute, in epoch milliseconds. */
@@ -351,7 +351,7 @@ export declare function diffFileTreeIndices(baseline: FileTreeIndex, observed: F
 export declare function readObservedChanges(
   baselineRoot: string,
   executionRoot: string,
-  relativePaths: string[],
+  relativePaths: readonly string[],
 ): Promise<ObservedFileChange[]>
 
 /**
@@ -406,7 +406,7 @@ export declare function isRootGitMetadataPath(relativePath: string): boolean
 export declare function isNestedGitPath(relativePath: string): boolean
 
 /** Whether a path relative to the resource root is at or within an excluded root. */
-export declare function isExcludedTreePath(relativePath: string, excludedRoots: string[], resourceRoot: string): boolean
+export declare function isExcludedTreePath(relativePath: string, excludedRoots: readonly string[], resourceRoot: string): boolean
 
 // ---- Git boundary and paths -----------------------------------------------------------------------------------------
 
@@ -468,7 +468,7 @@ export declare function containingGitRoot(targetPath: string): string | null
 /** Which root a path belongs to: the repository, else the longest trusted root that holds it, else null. */
 export declare function resolveWorkspaceRootMatch(
   repoRoot: string,
-  trustedRoots: string[] | undefined,
+  trustedRoots: readonly string[] | undefined,
   targetPath: string,
 ): WorkspaceRootMatch | null
 
@@ -822,7 +822,7 @@ export interface SandboxOptions {
   /** Bound inside the child before the first project import. */
   params?: Record<string, string | number | boolean>
   /** Absolute directories that the child, and so the bundler, may read besides the project. */
-  readRoots?: string[]
+  readRoots?: readonly string[]
   /** Absolute directory from which `typescript` is resolved. */
   toolRoot?: string
   /** Variables of the child besides `PATH`. Those by which a loader or Node would run other code are refused. */
@@ -935,7 +935,7 @@ export interface BundleOptions {
   /** The project. What enters the bundle is checked against it, and not checked without it. */
   buildRoot?: string
   /** Absolute directories that the child may read besides. */
-  readRoots?: string[]
+  readRoots?: readonly string[]
   modules?: TrustedModules
   /** Where `typescript` is resolved from. */
   toolRoot?: string

@@ -114,11 +114,11 @@ describe('native-dep', () => {
 
 describe('no-report', () => {
   it.each([
-    ['calls process.exit(0)', `console.error('leaving'); process.exit(0)`, 'leaving'],
+    ['calls process.exit(0)', `console.error('leaving'); process.exit(0)`, '(exit code 0)\nleaving'],
     ['calls process.exit() in an import of its own', `import './exits'`, 'leaving'],
     ['calls process.reallyExit(0)', `(process as any).reallyExit(0)`, ''],
-    ['sets an exit code and exits with it', `process.exitCode = 3; process.exit()`, ''],
-    ['has a top-level await that never settles', `await new Promise(() => {})`, ''],
+    ['sets an exit code and exits with it', `process.exitCode = 3; process.exit()`, '(exit code 3)'],
+    ['has a top-level await that never settles', `await new Promise(() => {})`, 'before the file was imported'],
     ['awaits a timer that nothing waits for', `await new Promise((done) => setTimeout(done, 1e6).unref())`, ''],
     ['calls process.disconnect()', `process.disconnect()`, ''],
     ['takes away the listeners and exits', `process.removeAllListeners(); process.exit(0)`, ''],

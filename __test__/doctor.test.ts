@@ -219,6 +219,14 @@ describe('sallyport evaluate', () => {
     expect({ errors, isolation, status }).toEqual({ errors: [], isolation: level, status: 0 })
   })
 
+  it('says where to read on where the files declare nothing', () => {
+    const root = createWorkspace().source
+    fs.writeFileSync(path.join(root, 'a.ts'), 'export const a = 1')
+    const { status, stdout, stderr } = sallyport(['evaluate', path.join(root, 'a.ts'), '--root', root])
+    expect(JSON.parse(stdout)).toMatchObject({ entities: [], errors: [] })
+    expect({ status, said: stderr.includes('declare no entities') }).toEqual({ status: 0, said: true })
+  })
+
   it('says what is wrong with its arguments', () => {
     const outside = createWorkspace().source
     fs.writeFileSync(path.join(outside, 'a.ts'), '')

@@ -47,6 +47,14 @@ describe('a call', () => {
     expect(await value(`export default () => (${text})`)).toEqual(expected)
   })
 
+  it('that never comes back is told from a file that does not', async () => {
+    const never = await refusal(calling(`export default () => new Promise(() => {})`).called)
+    expect(never.message).toContain('ended before the call gave its result: it exits, or waits for what can never come')
+    const exits = await refusal(calling(`process.exit(7)`).called)
+    expect(exits.message).toContain('ended before the file was evaluated: it exits, or waits')
+    expect(exits.message).toContain('(exit code 7)')
+  })
+
   it('comes with what held the child', async () => {
     const result = await calling(`export default () => 1`).called
     expect(Object.keys(result).sort()).toEqual(['isolation', 'value'])

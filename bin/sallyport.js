@@ -25,6 +25,11 @@ const HELP = `sallyport ${version}: verified private mirrors, tree hashes and sa
 
 const WRONG_USE = 2
 
+/** What is told where everything went well and came to nothing. */
+const NOTHING_DECLARED =
+  'sallyport: the files ran and declare no entities. What counts as one is told in docs/entities.md; for what a file ' +
+  'exports otherwise there are callSandboxed() and evaluateConfigSandboxed().\n'
+
 /** A command that was given wrongly. */
 class UsageError extends Error {}
 
@@ -86,6 +91,7 @@ async function evaluate(given) {
     },
   )
   process.stdout.write(`${JSON.stringify({ ...entitySet, errors, isolation: isolation.level }, null, 2)}\n`)
+  if (entitySet.entities.length === 0 && errors.length === 0) process.stderr.write(NOTHING_DECLARED)
   return errors.length === 0 ? 0 : 1
 }
 

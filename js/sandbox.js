@@ -156,9 +156,6 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       const answer = await probe(program, true, { missing: [['landlock', noLandlock]], signal: options.signal })
       throw unavailable(reportOf(answer, program))
     }
-    // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
-    // where the kernel is demanded.
-    const probing = probe(program, level !== 'node', { signal: options.signal })
     const memoryLimitMb = options.memoryLimitMb ?? MEMORY_LIMIT_MB
     const request = {
       launcher,
@@ -190,13 +187,20 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       layers,
       bundleDirectory: bundleDir,
     }
-    // One signal for both: the caller's abort, and a bundle that cannot be made, end the child.
+    // The caller's abort ends all of it; a bundle that cannot be made, and a child that ended, only the rest of the run.
+    // One listener for each run: callers have many share a signal.
+    const aborting = new AbortController()
     const ending = new AbortController()
-    const forwardAbort = () => ending.abort(options.signal?.reason)
+    const forwardAbort = () => {
+      for (const controller of [aborting, ending]) controller.abort(options.signal?.reason)
+    }
     options.signal?.addEventListener('abort', forwardAbort, { once: true })
     // It may have been aborted while the run was prepared.
     if (options.signal?.aborted) forwardAbort()
     try {
+      // Found out once for the process, and meanwhile the child boots; it is not told to begin before the answer is known
+      // where the kernel is demanded.
+      const probing = probe(program, level !== 'node', { signal: aborting.signal })
       const bundling = buildBundle({
         driverSource: driver,
         bundleDir,

@@ -271,16 +271,29 @@ function uncaughtError() {
   return uncaught
 }
 
+/** @type {unknown} */
+let exitCode
+
+/**
+ * @param {string} what did not come to be, as a sentence
+ * @returns {Error} for a process that ends
+ */
+function endedBefore(what) {
+  const code = typeof exitCode === 'number' ? ` (exit code ${exitCode})` : ''
+  return new ErrorConstructor(`the process ended before ${what}: it exits, or waits for what can never come${code}`)
+}
+
 /**
  * Sends what `makePayload` gives where the process ends before anything was sent.
  * @param {() => unknown} makePayload
  */
 function onIncomplete(makePayload) {
   let flushing = false
-  const flush = () => {
+  const flush = (/** @type {unknown} */ code) => {
     // Making the payload runs project code, which may end the process again.
     if (sent || flushing) return
     flushing = true
+    exitCode = code
     try {
       send(makePayload())
     } catch (error) {
@@ -297,13 +310,13 @@ function onIncomplete(makePayload) {
   process.emit = /** @type {typeof process.emit} */ (
     /** @this {NodeJS.Process} */
     function (/** @type {unknown} */ event) {
-      if (event === 'exit') flush()
+      if (event === 'exit') flush(arguments[1])
       return apply(emit, this, arguments)
     }
   )
   if (typeof reallyExit === 'function') {
     const flushAndExit = (/** @type {number | undefined} */ code) => {
-      flush()
+      flush(code)
       return apply(reallyExit, process, [code])
     }
     put(process, 'reallyExit', flushAndExit)
@@ -355,11 +368,18 @@ function notRestricted(reason) {
 }
 
 /**
- * @returns {{ send: typeof send, onIncomplete: typeof onIncomplete, uncaughtError: typeof uncaughtError, requireRestriction: typeof requireRestriction,
+ * @returns {{ send: typeof send, onIncomplete: typeof onIncomplete, uncaughtError: typeof uncaughtError, endedBefore: typeof endedBefore, requireRestriction: typeof requireRestriction,
  *   exit: (code?: number) => never }} `exit` is the `process.exit` of before the project ran
  */
 function createChannel() {
-  return { send, onIncomplete, uncaughtError, requireRestriction, exit: (code) => apply(exit, process, [code]) }
+  return {
+    send,
+    onIncomplete,
+    uncaughtError,
+    endedBefore,
+    requireRestriction,
+    exit: (code) => apply(exit, process, [code]),
+  }
 }
 
 module.exports = { createChannel }

@@ -20,7 +20,7 @@ import { parseArgs } from 'node:util'
 
 import { build } from 'esbuild'
 
-import { installNodes } from './install-nodes.mjs'
+import { OLDEST_VERSIONS, installNodes } from './install-nodes.mjs'
 
 const repository = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const require = createRequire(import.meta.url)
@@ -41,19 +41,23 @@ async function loadRunner() {
   }
 }
 
-function oneLine(text) {
+const EXPECTED_WIDTH = 24
+
+function oneLine(text, most = 100) {
   const line = text.replace(/\s+/g, ' ')
-  return line.length > 100 ? `${line.slice(0, 100)}…` : line
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line
 }
 
-/** A line for each attack, the Nodes put together where the same came of it. */
+/** A line for each attack, the Nodes put together where the same came of it, and what had to come of it. */
 function printTable(rows) {
+  console.log(`  ${'attack'.padEnd(28)} ${'expected'.padEnd(EXPECTED_WIDTH)} what came of it`)
   for (const [attack, own] of byAttack(rows)) {
     const outcomes = new Set(own.map(({ actual }) => oneLine(actual).replace(/\d{3,}/g, '…')))
     const mark = own.every(({ holds }) => holds) ? '  ' : '! '
     const told =
       outcomes.size === 1 ? [...outcomes][0] : own.map(({ node, actual }) => `${node}: ${oneLine(actual)}`).join(' | ')
-    console.log(`${mark}${attack.padEnd(28)} ${told}`)
+    const expected = oneLine([...new Set(own.flatMap((row) => row.expected))].join(' or '), EXPECTED_WIDTH)
+    console.log(`${mark}${attack.padEnd(28)} ${expected.padEnd(EXPECTED_WIDTH)} ${told}`)
     for (const { node, holds, expected, detail } of own) {
       if (!holds) console.log(`    on ${node} expected ${expected.join(' or ')}; ${oneLine(detail)}`)
     }
@@ -101,17 +105,12 @@ async function main() {
   const { configurations, readAttacks, runCorpus, runnerFor } = await loadRunner()
   const folder = path.join(repository, '__test__', 'fixtures', 'attacks')
   const library = require.resolve('../sallyport.linux-x64-gnu.node')
-  const installed = installNodes()
-  const majors = choose(
-    'Node',
-    values.node,
-    installed.map(({ major }) => String(major)),
-  )
-  const nodes = installed.filter(({ major }) => majors.includes(String(major)))
+  const majors = choose('Node', values.node, Object.keys(OLDEST_VERSIONS))
   const chosen = choose('configuration', values.configuration, configurations)
   const names = new Set(readAttacks(folder).map(({ name }) => name))
   const unknown = positionals.find((name) => !names.has(name))
   if (unknown !== undefined) throw new Error(`there is no attack ${unknown} in ${folder}`)
+  const nodes = installNodes(majors)
 
   const all = []
   for (const configuration of chosen) {

