@@ -513,7 +513,10 @@ describe('the order in which the options of a mirror are checked', () => {
 describe('an option that is misspelt', () => {
   it.each<[string, () => unknown]>([
     ['options.hardlinks', () => sallyport.prepareContainedExecutionMirror({ ...good, hardLinks: 'copy' } as never)],
-    ['options.tempDirectory', () => sallyport.prepareContainedExecutionMirror({ ...good, tempDir: '/' } as never)],
+    [
+      'options.tempDirectory',
+      () => sallyport.prepareContainedExecutionMirror({ ...good, tempDirectory: undefined, tempDir: '/' } as never),
+    ],
     [
       'options.onProgress',
       () => sallyport.withContainedExecutionMirror({ ...good, onprogress() {} } as never, operation),
@@ -536,8 +539,8 @@ describe('an option that is misspelt', () => {
 })
 
 describe('what is not bad input', () => {
-  it('an option that nobody knows is ignored', async () => {
-    const options = { ...good, limits: { ...good.limits, maxColours: 'none' }, colour: 'blue' }
+  it('an option that nobody knows is ignored, and one like another that is given', async () => {
+    const options = { ...good, limits: { ...good.limits, maxColours: 'none' }, colour: 'blue', source: 'elsewhere' }
     const mirror = await sallyport.prepareContainedExecutionMirror(options)
     await mirror.cleanup()
     expect(workspace.leftovers()).toEqual([])

@@ -1,8 +1,8 @@
 'use strict'
 
 // Options that are misspelt: such a one asks for something and would get nothing, less isolation than was meant, for
-// instance. Names that resemble none are left alone, as callers hand on options of their own. Fails with a TypeError that
-// says what the option is called.
+// instance. Callers hand on options of their own: names that resemble none are left alone, and so are those which only begin
+// alike, where that option is given as well. Fails with a TypeError that says what the option is called.
 
 const { invalidValue } = require('./arguments')
 
@@ -17,7 +17,10 @@ const SHORTEST_RESEMBLED = 6
 function refuseMisspelt(given, name, known) {
   for (const key of Object.keys(given)) {
     if (known.includes(key)) continue
-    const meant = known.find((each) => resembles(key.toLowerCase(), each.toLowerCase()))
+    const meant = known.find((each) => {
+      const [left, right] = [key.toLowerCase(), each.toLowerCase()]
+      return isSlip(left, right) || (given[each] === undefined && beginsAlike(left, right))
+    })
     if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
   }
 }
@@ -25,12 +28,21 @@ function refuseMisspelt(given, name, known) {
 /**
  * @param {string} given
  * @param {string} known
- * @returns {boolean} whether it is longer or shorter by a word or two, or differs in two letters at most
+ * @returns {boolean} whether it is the same but for two letters at most
  */
-function resembles(given, known) {
+function isSlip(given, known) {
   if (given === known) return true
+  return Math.min(given.length, known.length) >= SHORTEST_RESEMBLED && distance(given, known) <= 2
+}
+
+/**
+ * @param {string} given
+ * @param {string} known
+ * @returns {boolean} whether it is longer by a word or two, or the first half of it or more
+ */
+function beginsAlike(given, known) {
   if (Math.min(given.length, known.length) < SHORTEST_RESEMBLED) return false
-  return given.startsWith(known) || known.startsWith(given) || distance(given, known) <= 2
+  return given.startsWith(known) || (known.startsWith(given) && 2 * given.length > known.length)
 }
 
 /**

@@ -96,6 +96,9 @@ class Service {
     program.once('exit', () => {
       this.#ended = true
     })
+    // Where modules cannot be loaded anew (Jest keeps its own cache of them) the next service is of the same module, which
+    // would keep this program. Not before all that it wrote has arrived: what waits for an answer would wait for ever.
+    program.once('close', () => void this.#esbuild.stop())
     if (program.pid !== undefined) binding.limitProcessMemory(program.pid, PROGRAM_BYTES)
     const measure = longestAnswer()
     program.stdout?.on('data', (/** @type {Buffer} */ chunk) => {
