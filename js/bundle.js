@@ -62,7 +62,8 @@ const { refuseMisspelt } = require('./spelling')
 /**
  * @typedef {object} BuildRequest
  * @property {string} driverSource
- * @property {string} bundleDir canonical, empty and private
+ * @property {string} bundleDir canonical and private
+ * @property {boolean} [runtimeBeside] whether the runtime lies there already, under the name that it has there
  * @property {string} [buildRoot]
  * @property {readonly string[]} [readRoots]
  * @property {TrustedModules} [modules]
@@ -122,14 +123,31 @@ function checkOptions(options) {
  * @returns {Promise<{ bundlePath: string, bytes: number, durationMs: number, externalReadPaths: string[],
  *   fileErrors: FileError[] }>}
  */
-async function buildBundle({ driverSource, bundleDir, buildRoot, readRoots = [], modules, toolRoot, signal }) {
+async function buildBundle(request) {
+  const {
+    driverSource,
+    bundleDir,
+    runtimeBeside = false,
+    buildRoot,
+    readRoots = [],
+    modules,
+    toolRoot,
+    signal,
+  } = request
   const start = performance.now()
   signal?.throwIfAborted()
   const [externals, containment] = await Promise.all([
     resolveExternalPackages({ toolRoot, modules }),
     buildRoot === undefined ? undefined : createContainment({ buildRoot, readRoots, modules }),
   ])
-  const { bytes, configuration } = await build({ driverSource, bundleDir, containment, externals, signal })
+  const { bytes, configuration } = await build({
+    driverSource,
+    bundleDir,
+    runtimeBeside,
+    containment,
+    externals,
+    signal,
+  })
   // Whatever the umask took.
   await fs.chmod(bundlePathIn(bundleDir), 0o600)
   return {

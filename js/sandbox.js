@@ -38,6 +38,7 @@ const {
 const { launcherPath } = require('./sandbox/launcher')
 const { nodeProgram, requireProgram } = require('./sandbox/node-program')
 const { FORGED, isGivenModule, requireModuleFiles, unusableDriver, unusableModule } = require('./sandbox/modules')
+const { PREBUILT_RUNTIME, RUNTIME_NAME } = require('./sandbox/runtime-modules')
 const { OPTIONS, checkOptions, requireDirectory, requireFile } = require('./sandbox/options')
 const { refuseMisspelt } = require('./spelling')
 const { describeNonData } = require('../runtime/data')
@@ -129,17 +130,20 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
   options.signal?.throwIfAborted()
   const launcher = launcherPath()
   const source = driverSource(task, options.modules)
+  const programFound = nodeProgram(options.nodePath ?? process.execPath)
+  const externalFound = resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
+  // Both go on meanwhile; what goes wrong is told in the order in which it is waited for.
+  for (const found of [programFound, externalFound]) found.catch(() => undefined)
   // A whole line: what is embedded in the text is JSON, which has no line of its own.
   const driver = permissionModel ? source : source.replace(/^ *channel\.requireRestriction\(\);$/m, '')
-  const program = await nodeProgram(options.nodePath ?? process.execPath)
+  const program = await programFound
   const readRoots = await Promise.all(
     options.readRoots.map((root, index) => requireDirectory(root, `options.readRoots[${index}]`)),
   )
   await requireModuleFiles(options)
-  const external = await resolveExternalPackages({ toolRoot: options.toolRoot, modules: options.modules })
+  const external = await externalFound
   const bundleDir = holdBundleDirectory()
   try {
-    await copyReadable(BOOT, path.join(bundleDir, BOOT_NAME))
     // Each once: Node 20 ends itself where it is given a root again.
     const readable = [
       ...new Set([
@@ -150,7 +154,11 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       ]),
     ]
     const level = options.isolation ?? 'best-effort'
-    const { layers, reason: noLandlock } = await layersFor(level, program, readable)
+    const [{ layers, reason: noLandlock }] = await Promise.all([
+      layersFor(level, program, readable),
+      copyReadable(BOOT, path.join(bundleDir, BOOT_NAME)),
+      copyReadable(PREBUILT_RUNTIME, path.join(bundleDir, RUNTIME_NAME)),
+    ])
     if (level === 'kernel' && noLandlock !== undefined) {
       // Nothing is started: the probe tells of the kernel, not of a program whose libraries are not known.
       const answer = await probe(program, true, { missing: [['landlock', noLandlock]], signal: options.signal })
@@ -204,6 +212,7 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
       const bundling = buildBundle({
         driverSource: driver,
         bundleDir,
+        runtimeBeside: true,
         buildRoot,
         readRoots,
         modules: options.modules,

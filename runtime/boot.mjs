@@ -1,6 +1,7 @@
 // The entry of the child. Node starts while the bundle is still being made, and this waits for the word to import it: one
-// byte on the control descriptor. Where the parent gives up instead, it closes its end, and the child ends with nothing
-// said. It is copied beside the bundle, so it imports nothing but Node's own modules. An error of the bundle's own
+// byte on the control descriptor. Meanwhile it loads what every bundle imports, `prebuilt.mjs` under the name that the
+// driver knows it by. Where the parent gives up instead, it closes its end, and the child ends with nothing said. It is
+// copied beside the bundle, so it imports nothing but that and Node's own modules. An error of the bundle's own
 // evaluation ends the process as Node ends it: on stderr, with exit code 1.
 
 import { closeSync, readSync } from 'node:fs'
@@ -27,6 +28,7 @@ function receive() {
   }
 }
 
+await import(new URL('runtime.mjs', import.meta.url).href)
 const received = receive()
 closeSync(descriptor)
 if (received > 0) await import(new URL('child.mjs', import.meta.url).href)

@@ -55,8 +55,8 @@ function withWholeLinks(text, document, files, { repository: { url } }) {
 
 function packMain(staging, manifest, platforms) {
   const files = packedFiles()
-  if (!files.includes('runtime/prebuilt.cjs'))
-    throw new Error('runtime/prebuilt.cjs is missing: run `npm run build` first')
+  if (!files.includes('runtime/prebuilt.mjs'))
+    throw new Error('runtime/prebuilt.mjs is missing: run `npm run build` first')
   copy(files, repository, staging)
   const optionalDependencies = Object.fromEntries(platforms.map(({ name, version }) => [name, version]))
   const { devDependencies, scripts, ...published } = manifest

@@ -11,7 +11,7 @@ const { MOST_EXTENDED, findConfigurationFault } = require('./configuration')
 const { realPathOf } = require('./containment')
 const { buildError, buildFailure, messageOf, outsideFailure, positionOfSpecifier, refusal } = require('./failures')
 const { BANNER, LOCATION_DEFINES } = require('./location')
-const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin } = require('./plugin')
+const { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, RUNTIME_BESIDE, createPlugin } = require('./plugin')
 const { Services, isStopped, rebuild, serviceEnded } = require('./service')
 
 /**
@@ -27,6 +27,7 @@ const { Services, isStopped, rebuild, serviceEnded } = require('./service')
  * @typedef {object} BundleRequest
  * @property {string} driverSource
  * @property {string} bundleDir canonical
+ * @property {boolean} runtimeBeside whether the runtime lies there already
  * @property {Containment | undefined} containment
  * @property {ExternalPackages} externals
  * @property {AbortSignal | undefined} signal
@@ -155,7 +156,7 @@ async function buildOnce(request, progress) {
  * @returns {Promise<Attempt>}
  */
 async function buildInContext(request, { files, entries, configuration, services }, record) {
-  const { driverSource, bundleDir, containment, externals, signal } = request
+  const { driverSource, bundleDir, runtimeBeside, containment, externals, signal } = request
   signal?.throwIfAborted()
   const service = services.current()
   const context = await service.startContext({
@@ -180,6 +181,7 @@ async function buildInContext(request, { files, entries, configuration, services
       createPlugin({
         driverPath: driverPathIn(bundleDir),
         driverSource,
+        runtimeBeside,
         containment,
         externals,
         substitutions: { files, entries },
@@ -437,7 +439,7 @@ function refuseImport(progress, record, importer, target, specifier) {
 function refuseOutsideImports({ bundleDir }, progress, record, { inputs, outputs }) {
   const left = new Set(
     (outputs[bundlePathIn(bundleDir)]?.imports ?? [])
-      .filter(({ external, kind }) => external && kind === 'import-statement')
+      .filter(({ external, kind, path: left }) => external && kind === 'import-statement' && left !== RUNTIME_BESIDE)
       .map((each) => each.path),
   )
   let found = false

@@ -9,7 +9,7 @@ const { builtinModules } = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
-const { OWN_MODULES, PREBUILT_RUNTIME } = require('../sandbox/runtime-modules')
+const { OWN_MODULES, PREBUILT_RUNTIME, RUNTIME_NAME } = require('../sandbox/runtime-modules')
 const { failureModule } = require('./failures')
 const { withLocation } = require('./location')
 const { kindOf } = require('./packages')
@@ -46,6 +46,9 @@ const FAILURE_NAMESPACE = 'sallyport-failure'
 const ADDON_NAMESPACE = 'sallyport-addon'
 const OUTSIDE_NAMESPACE = 'sallyport-outside'
 
+/** How a bundle imports the runtime that lies beside it. */
+const RUNTIME_BESIDE = `./${RUNTIME_NAME}`
+
 const OWN_MODULE_PATHS = new Set(Object.values(OWN_MODULES))
 
 /** A specifier that only a stand-in may use, for the failure with this number. */
@@ -71,13 +74,14 @@ const BUILTIN = new RegExp(
  * @param {object} options
  * @param {string} options.driverPath where the driver is said to be
  * @param {string} options.driverSource
+ * @param {boolean} options.runtimeBeside whether the runtime lies beside the bundle and is not to be a part of it
  * @param {Containment | undefined} options.containment
  * @param {ExternalPackages} options.externals
  * @param {Substitutions} options.substitutions
  * @param {BuildRecord} options.record filled
  * @returns {import('esbuild').Plugin}
  */
-function createPlugin({ driverPath, driverSource, containment, externals, substitutions, record }) {
+function createPlugin({ driverPath, driverSource, runtimeBeside, containment, externals, substitutions, record }) {
   /** @type {FileFailure[]} */
   const failures = []
   const budget = createBudget()
@@ -124,7 +128,9 @@ function createPlugin({ driverPath, driverSource, containment, externals, substi
       }))
 
       build.onResolve({ filter: /.*/, namespace: DRIVER_NAMESPACE }, (argument) => {
-        if (OWN_MODULE_PATHS.has(argument.path)) return { path: PREBUILT_RUNTIME }
+        if (OWN_MODULE_PATHS.has(argument.path)) {
+          return runtimeBeside ? { path: RUNTIME_BESIDE, external: true } : { path: PREBUILT_RUNTIME }
+        }
         const failure = substitutions.entries.get(argument.path)
         record.entries.set(argument.path, argument.kind)
         return failure === undefined
@@ -287,4 +293,4 @@ function resolveExternal({ path: specifier, kind }, { packages, origin }) {
   return isCall ? { path: file, external: true } : { path: file, namespace: OUTSIDE_NAMESPACE }
 }
 
-module.exports = { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, createPlugin }
+module.exports = { DRIVER_NAMESPACE, RESOLVE_EXTENSIONS, RUNTIME_BESIDE, createPlugin }

@@ -20,6 +20,9 @@ const OWN_MODULES = Object.freeze({
 })
 
 /** Exports what all of them export. */
-const PREBUILT_RUNTIME = path.join(RUNTIME_DIRECTORY, 'prebuilt.cjs')
+const PREBUILT_RUNTIME = path.join(RUNTIME_DIRECTORY, 'prebuilt.mjs')
 
-module.exports = { OWN_MODULES, PREBUILT_RUNTIME, RUNTIME_DIRECTORY }
+/** What it is called beside the bundle of a run, where the child loads it while the bundle is still being made. */
+const RUNTIME_NAME = 'runtime.mjs'
+
+module.exports = { OWN_MODULES, PREBUILT_RUNTIME, RUNTIME_DIRECTORY, RUNTIME_NAME }

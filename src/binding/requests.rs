@@ -91,7 +91,7 @@ pub(super) struct SandboxRequest {
     label: String,
     readable: Vec<String>,
     layers: Layers,
-    /// Removed when the child is dead, whatever ends the run: JavaScript may be gone by then.
+    /// Removed when the child is dead: JavaScript may be gone by then.
     bundle_directory: PathBuf,
     /// The same, from [`Request::hold`] on: no sweep takes it meanwhile.
     #[serde(skip)]
@@ -274,8 +274,9 @@ impl Request {
     }
 }
 
-/// Removes the directory of a bundle whose run was called off. The caller's side waits for the bundler and removes it
-/// then; where that side has ended, nobody else will. What is left or fails here is found by it, or by a sweep.
+/// Removes the directory of a bundle whose run is over. The caller's side looks for it again, and after a run that was
+/// called off waits for the bundler before; where that side has ended, nobody else will. What is left or fails here is
+/// found by it, or by a sweep.
 fn remove_bundle(held: Option<&PrivateRoot>) {
     let _removed = held.map(PrivateRoot::remove);
 }
@@ -294,8 +295,10 @@ impl SandboxRequest {
             largest_result: self.max_result_bytes,
             timeout: Duration::from_millis(self.timeout_ms),
         };
-        let end = child::run(&request, &*running.signals()?, &mut |lines| running.output(lines));
-        if running.is_cancelled() {
+        let signals = running.signals()?;
+        let end = child::run(&request, &signals, &mut |lines| running.output(lines));
+        // What the caller's side may still write to is removed by it.
+        if running.is_cancelled() || signals.has_begun() {
             remove_bundle(self.held.as_ref());
         }
         let end = end?;

@@ -69,6 +69,7 @@ pub struct Signals {
 #[derive(Debug)]
 struct State {
     cancelled: bool,
+    begun: bool,
     control_read: Option<OwnedFd>,
     control_write: Option<OwnedFd>,
 }
@@ -81,7 +82,12 @@ impl Signals {
     pub fn new() -> Result<Self> {
         let (control_read, control_write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("pipe"))?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system("eventfd"))?;
-        let state = State { cancelled: false, control_read: Some(control_read), control_write: Some(control_write) };
+        let state = State {
+            cancelled: false,
+            begun: false,
+            control_read: Some(control_read),
+            control_write: Some(control_write),
+        };
         Ok(Self { wake, state: Mutex::new(state) })
     }
 
@@ -102,7 +108,12 @@ impl Signals {
 
     /// Tells the child to begin. Again, or after its end, it does nothing.
     pub fn begin(&self) {
-        if let Some(control) = self.lock().control_write.take() {
+        let control = {
+            let mut state = self.lock();
+            state.begun = true;
+            state.control_write.take()
+        };
+        if let Some(control) = control {
             // A child that is gone by now is seen by its end.
             let _told = rustix::io::write(&control, b"b");
         }
@@ -117,6 +128,12 @@ impl Signals {
 
     fn is_cancelled(&self) -> bool {
         self.lock().cancelled
+    }
+
+    /// Whether the child was told to begin, so that nobody writes any more what it begins with.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.lock().begun
     }
 }
 
