@@ -148,6 +148,16 @@ describe('typescript', () => {
     )
     expect(await resolveExternalPackages(options)).toMatchObject({ packages: [], readPaths: [] })
   })
+
+  it('is told where it is there and has no file to be required, as TypeScript 7', async () => {
+    const tool = createProject({
+      'node_modules/typescript/package.json': { json: { name: 'typescript', exports: { './unstable': './a.js' } } },
+    })
+    const project = createProject({ 'a.ts': "import ts from 'typescript'; export const { version } = ts" })
+    const [a] = await bundleAndRun(project, ['a.ts'], { toolRoot: tool.root })
+    expect(a?.error?.message).toContain('has no file that can be required')
+    expect(a?.error?.message).toContain(tool.file('node_modules/typescript'))
+  })
 })
 
 describe('a signal', () => {

@@ -23,6 +23,7 @@ const binding = require('../binding')
  * @property {ExternalPackage[]} packages
  * @property {string[]} readPaths the directories that a child must be able to read to load them
  * @property {string} origin the directory they were looked for from
+ * @property {string[]} unusable the directories of packages of such a name that have no file to be required
  */
 
 /** The names that are never bundled. */
@@ -79,9 +80,10 @@ async function packageOfModule(modulePath) {
  * Node's own resolution is not used: it would look into NODE_PATH and the global folders too.
  * @param {string} name
  * @param {string} origin
+ * @param {string[]} unusable filled
  * @returns {Promise<ExternalPackage | undefined>}
  */
-async function findPackage(name, origin) {
+async function findPackage(name, origin, unusable) {
   for (const directory of withAncestors(origin)) {
     if (path.basename(directory) === 'node_modules') continue
     const candidate = path.join(directory, 'node_modules', name)
@@ -92,7 +94,7 @@ async function findPackage(name, origin) {
       const main = createRequire(path.join(root, 'package.json')).resolve(root)
       return { name, path: await fs.realpath(main), root }
     } catch {
-      continue
+      unusable.push(candidate)
     }
   }
   return undefined
@@ -107,10 +109,13 @@ async function resolveExternalPackages({ toolRoot, modules }) {
   const cached = binding.externalPackageCacheGet(origin)
   if (cached !== null) return JSON.parse(cached)
   const real = await fs.realpath(origin).catch(() => path.resolve(origin))
-  const found = await Promise.all(EXTERNAL_NAMES.map((name) => findPackage(name, real)))
+  /** @type {string[]} */
+  const unusable = []
+  const found = await Promise.all(EXTERNAL_NAMES.map((name) => findPackage(name, real, unusable)))
   const packages = found.filter((each) => each !== undefined)
+  const readPaths = [...new Set(packages.map((each) => path.dirname(each.path)))]
   /** @type {ExternalPackages} */
-  const result = { packages, readPaths: [...new Set(packages.map((each) => path.dirname(each.path)))], origin: real }
+  const result = { packages, readPaths, origin: real, unusable }
   binding.externalPackageCacheSet(origin, JSON.stringify(result))
   return result
 }

@@ -280,12 +280,16 @@ function addonModule(addon, importer) {
  * @param {ExternalPackages} externals
  * @returns {OnResolveResult | undefined}
  */
-function resolveExternal({ path: specifier, kind }, { packages, origin }) {
+function resolveExternal({ path: specifier, kind }, { packages, origin, unusable }) {
   const found = packages.find(({ name }) => name === 'typescript')
   if (found === undefined) {
     // A call can be tried and caught; a statement cannot.
     if (kind !== 'import-statement') return { path: specifier, external: true }
-    const text = `Could not resolve "${specifier}": it is never taken from the project, and not installed for the tool (looked for from ${JSON.stringify(origin)})`
+    const why =
+      unusable.length > 0
+        ? `what is installed for the tool has no file that can be required, as TypeScript 7 has none (${unusable.join(', ')}): install typescript@5 there`
+        : `not installed for the tool (looked for from ${JSON.stringify(origin)})`
+    const text = `Could not resolve "${specifier}": it is never taken from the project, and ${why}`
     return { errors: [{ text }] }
   }
   const file = specifier === found.name ? found.path : path.join(found.root, specifier.slice(found.name.length + 1))
