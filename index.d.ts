@@ -406,7 +406,11 @@ export declare function isRootGitMetadataPath(relativePath: string): boolean
 export declare function isNestedGitPath(relativePath: string): boolean
 
 /** Whether a path relative to the resource root is at or within an excluded root. */
-export declare function isExcludedTreePath(relativePath: string, excludedRoots: readonly string[], resourceRoot: string): boolean
+export declare function isExcludedTreePath(
+  relativePath: string,
+  excludedRoots: readonly string[],
+  resourceRoot: string,
+): boolean
 
 // ---- Git boundary and paths -----------------------------------------------------------------------------------------
 

@@ -41,6 +41,9 @@ export interface DriverResult {
 
 let drivers = 0
 
+/** What boot.mjs has loaded by then; a second channel would find no descriptor. */
+const RUNTIME_BESIDE = './runtime.mjs'
+
 function bundle(folder: string, text: string): string {
   const script = path.join(folder, 'child.mjs')
   esbuild.buildSync({
@@ -51,6 +54,7 @@ function bundle(folder: string, text: string): string {
     platform: 'node',
     outfile: script,
     logLevel: 'error',
+    external: [RUNTIME_BESIDE],
     banner: {
       js: `import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);`,
     },
@@ -75,7 +79,7 @@ export async function runDriver(options: DriverOptions): Promise<DriverResult> {
   const modules = ['collect', 'resolve', 'entity-wire-codec', 'provenance', 'child-errors', 'data']
   const text = `
     ${preparation}
-    import { createChannel } from ${JSON.stringify(runtimePath('channel.js'))}
+    import { createChannel } from ${JSON.stringify(options.boot === undefined ? runtimePath('channel.js') : RUNTIME_BESIDE)}
     ${modules.map((name, index) => `import * as module${index} from ${JSON.stringify(runtimePath(`${name}.js`))}`).join('\n')}
     const { collectEntities, resolveAttrRefs, encodeEntitySet, getProvenance, classifyChildError, readData } =
       { ${modules.map((_name, index) => `...module${index}`).join(', ')} }
@@ -88,7 +92,10 @@ export async function runDriver(options: DriverOptions): Promise<DriverResult> {
   `
   const script = bundle(folder, text)
   const boot = path.join(folder, 'boot.mjs')
-  if (options.boot !== undefined) fs.copyFileSync(runtimePath('boot.mjs'), boot)
+  if (options.boot !== undefined) {
+    fs.copyFileSync(runtimePath('boot.mjs'), boot)
+    fs.copyFileSync(runtimePath('prebuilt.mjs'), path.join(folder, 'runtime.mjs'))
+  }
 
   const descriptors: ('ignore' | 'pipe' | 'ipc')[] = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe']
   if (way === 'message') descriptors[3] = 'ipc'
