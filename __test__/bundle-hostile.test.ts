@@ -114,8 +114,76 @@ describe('compiler options from outside', () => {
         'b.json': NOTHING,
       },
     ],
+    ...[
+      ['carriage return', '\r'],
+      ['line separator', '\u2028'],
+      ['paragraph separator', '\u2029'],
+    ].map(([name, end]): [string, Files] => [
+      `behind a comment that ends with a ${name}`,
+      {
+        'tsconfig.json': `{ // c${end}"extends": "./b.json",\n "compilerOptions": {} }`,
+        'b.json': { link: '../outside.json' },
+      },
+    ]),
+    [
+      'by a backslash that one reader takes for a separator',
+      { 'tsconfig.json': '{ "extends": ".\\\\b.json" }', 'node_modules/.\\b.json': { link: '../../outside.json' } },
+    ],
+    [
+      'by a target of "exports" that one reader decodes',
+      {
+        'tsconfig.json': '{ "extends": "pkg/x" }',
+        'node_modules/pkg/package.json': '{ "name": "pkg", "exports": { "./x": "./%6cink.json" } }',
+        'node_modules/pkg/link.json': { link: '../../../outside.json' },
+      },
+    ],
+    ...[
+      '{ "exports": { "./x": "./link.json" }, "exports": { "./x": "./ok.json" } }',
+      '{ "exports": { "./x": "./link.json", "./x": "./ok.json" } }',
+      '{ "exports": { "./": "./" } }',
+    ].map((manifest): [string, Files] => [
+      `by a manifest that says more than one thing: ${manifest}`,
+      {
+        'tsconfig.json': manifest.includes('./x') ? '{ "extends": "pkg/x" }' : '{ "extends": "pkg/link.json" }',
+        'node_modules/pkg/package.json': manifest,
+        'node_modules/pkg/ok.json': NOTHING,
+        'node_modules/pkg/link.json': { link: '../../../outside.json' },
+      },
+    ]),
+    [
+      'by a field "tsconfig" that is there twice',
+      {
+        'tsconfig.json': '{ "extends": "pkg" }',
+        'node_modules/pkg/package.json': '{ "tsconfig": "./link.json", "tsconfig": "./ok.json" }',
+        'node_modules/pkg/ok.json': NOTHING,
+        'node_modules/pkg/link.json': { link: '../../../outside.json' },
+      },
+    ],
+    [
+      'by a second kind of configuration, where names that differ in case hide the first',
+      {
+        'tsconfig.json': NOTHING,
+        'jsconfig.json': '{ "extends": "./b.json" }',
+        'b.json': { link: '../outside.json' },
+        ...Object.fromEntries(
+          ['TSCONFIG.JSON', 'Tsconfig.json', 'tSconfig.json', 'tsConfig.json', 'tsconfig.JSON', 'tsconfig.Json'].map(
+            (name) => [`${name}/x`, ''],
+          ),
+        ),
+      },
+    ],
   ])('are refused: %s', async (_, files) => {
     const { root } = projectWith({ 'a.tsx': source, '../outside.json': OUTSIDE, ...files })
+    const { errors } = await run(root, ['a.tsx'])
+    expect(errors.filter(({ file }) => file.endsWith('.json'))).toHaveLength(1)
+    expect(errors.join()).not.toContain('SECRETFACTORY')
+  })
+
+  it('are refused: by half of a surrogate pair, which two readers write as different bytes', async () => {
+    const { root } = projectWith({ 'a.tsx': source, '../outside.json': OUTSIDE })
+    const name = Buffer.concat([Buffer.from(`${root}/x`), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('.json')])
+    fs.symlinkSync('../outside.json', name)
+    fs.writeFileSync(path.join(root, 'tsconfig.json'), '{ "extends": "./x\\ud800.json" }')
     const { errors } = await run(root, ['a.tsx'])
     expect(errors.filter(({ file }) => file.endsWith('.json'))).toHaveLength(1)
     expect(errors.join()).not.toContain('SECRETFACTORY')

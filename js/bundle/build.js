@@ -224,7 +224,7 @@ async function checkConfiguration({ containment, signal }, { configuration }, { 
   }
   // esbuild's own message is the better one, as long as it has one.
   if (metafile === undefined) return false
-  const message = `${fault.file}: it cannot be followed to what it extends: it, or the manifest of a package that it extends, is no regular file, larger than 1 MiB, no JSON, has "extends" twice, or extends more than ${MOST_EXTENDED} files`
+  const message = `${fault.file}: it cannot be followed to what it extends: it, or the manifest of a package that it extends, is no regular file, larger than 1 MiB, no JSON, has a key twice, extends more than ${MOST_EXTENDED} files, or has paths or ends of lines that not all readers take alike`
   configuration.push({ type: 'import', file: fault.file, message, messages: [] })
   return true
 }

@@ -6,7 +6,9 @@
 // follow a chain, it says so instead of letting it pass. Fails with nothing else.
 //
 // esbuild's own search has many rules, and which one wins depends on its version. So this looks at every file that any of
-// them could lead to: what is looked at in vain costs little, and what is passed over is a way out. Nothing here is left
+// them could lead to: what is looked at in vain costs little, and what is passed over is a way out. What two readers can
+// take for different things (a key that is there twice, text that is no Unicode, ends of lines that only some know) is
+// taken for a fault, and not for what it looks like from here. Nothing here is left
 // to Node's resolver, which reads manifests synchronously, and a FIFO in place of one would stop the caller for ever.
 
 const fs = require('node:fs/promises')
@@ -35,37 +37,77 @@ const LARGEST = 1024 * 1024
  * A string, closed or not, so that a text without an end is passed over once and not from each quote again.
  */
 const STRING = '"(?:[^"\\\\]|\\\\[\\s\\S]?)*(?:"|$)'
-const COMMENTS = new RegExp(`(${STRING})|//[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)`, 'g')
+const COMMENTS = new RegExp(`(${STRING})|//[^\\n\\r\\u2028\\u2029]*|/\\*[\\s\\S]*?(?:\\*/|$)`, 'g')
 const TRAILING_COMMAS = new RegExp(`(${STRING})|,(?=\\s*[}\\]])`, 'g')
 const STRUCTURE = new RegExp(`(${STRING})|[{}[\\]]`, 'g')
+const COLON = /\s*:/y
+
+/** Lines that end where only some readers see an end, and what was no Unicode before it was read. */
+const AMBIGUOUS_TEXT = /[\u2028\u2029\ufffd]|\r(?!\n)/
+
+/** What some readers take for a separator or an escape in a path, and what no path is meant to have. */
+const AMBIGUOUS_PATH = /[\\%\ufffd\0-\x1f\x7f]/
 
 /**
  * @param {string} text JSON that may have comments and trailing commas, as TypeScript allows
  * @returns {unknown}
- * @throws {SyntaxError} also where `extends` is there twice: which one counts depends on who reads it
+ * @throws {SyntaxError} also where readers can differ in what it extends
  */
 function parseConfiguration(text) {
   const plain = text.replace(/^\uFEFF/, '').replace(COMMENTS, (_, string) => string ?? ' ')
   const json = plain.replace(TRAILING_COMMAS, (_, string) => string ?? '')
   const configuration = JSON.parse(json)
-  if (countKeys(json, 'extends') > 1) throw new SyntaxError('it has "extends" more than once')
+  refuseAmbiguity(text, json, ({ depth, key }) => depth === 1 && key === 'extends')
   return configuration
 }
 
 /**
- * @param {string} json valid
- * @param {string} key
- * @returns {number} how often the outermost object has it
+ * @param {string} text of a package's manifest
+ * @returns {unknown}
+ * @throws {SyntaxError} also where readers can differ in what it says
  */
-function countKeys(json, key) {
-  let depth = 0
-  let count = 0
+function parseManifest(text) {
+  const manifest = JSON.parse(text)
+  refuseAmbiguity(text, text, () => true)
+  return manifest
+}
+
+/**
+ * @param {string} text as it was read
+ * @param {string} json the same as valid JSON
+ * @param {(place: { depth: number, key: string }) => boolean} matters whether a key may be there only once; the outermost
+ *   object is at depth 1
+ * @throws {SyntaxError}
+ */
+function refuseAmbiguity(text, json, matters) {
+  if (AMBIGUOUS_TEXT.test(text)) throw new SyntaxError('it is no text that all readers read alike')
+  /** @type {Set<string>[]} */
+  const keys = []
   for (const { 0: token, index } of json.matchAll(STRUCTURE)) {
-    if (token === '{' || token === '[') depth += 1
-    else if (token === '}' || token === ']') depth -= 1
-    else if (depth === 1 && JSON.parse(token) === key && /^\s*:/.test(json.slice(index + token.length))) count += 1
+    if (token === '{' || token === '[') keys.push(new Set())
+    else if (token === '}' || token === ']') keys.pop()
+    else {
+      COLON.lastIndex = index + token.length
+      const seen = keys[keys.length - 1]
+      if (seen === undefined || !COLON.test(json)) continue
+      const key = JSON.parse(token)
+      if (seen.has(key) && matters({ depth: keys.length, key })) throw new SyntaxError(`it has ${token} more than once`)
+      seen.add(key)
+    }
   }
-  return count
+}
+
+/**
+ * @param {string} text a specifier, or what a manifest says that one leads to
+ * @returns {string} the same
+ * @throws {SyntaxError} where readers can differ in the path that it means
+ */
+function requirePlain(text) {
+  // Half of a surrogate pair becomes U+FFFD on the way.
+  if (AMBIGUOUS_PATH.test(Buffer.from(text).toString())) {
+    throw new SyntaxError(`${JSON.stringify(text)} is no path that all readers take alike`)
+  }
+  return text
 }
 
 /**
@@ -116,7 +158,10 @@ function targetsOf(exported, subpath) {
   if (!isMap) return textsIn(exported)
   return Object.entries(exported).flatMap(([key, value]) => {
     const star = key.indexOf('*')
-    if (star < 0) return key === wanted || key.endsWith('/') ? textsIn(value) : []
+    if (star < 0 && key.endsWith('/') && wanted.startsWith(key)) {
+      return textsIn(value).flatMap((target) => [target, target + wanted.slice(key.length)])
+    }
+    if (star < 0) return key === wanted ? textsIn(value) : []
     const [before, after] = [key.slice(0, star), key.slice(star + 1)]
     if (!wanted.startsWith(before) || !wanted.endsWith(after)) return []
     const matched = wanted.slice(before.length, wanted.length - after.length)
@@ -133,9 +178,11 @@ function targetsOf(exported, subpath) {
 async function manifestTargets(root, subpath) {
   const manifest = path.join(root, 'package.json')
   if ((await kindOf(manifest)) !== 'file') return []
-  const { tsconfig, exports: exported } = JSON.parse(await readBounded(manifest, LARGEST)) ?? {}
+  const { tsconfig, exports: exported } = /** @type {{ tsconfig?: unknown, exports?: unknown }} */ (
+    parseManifest(await readBounded(manifest, LARGEST)) ?? {}
+  )
   const named = subpath === '' && typeof tsconfig === 'string' ? [tsconfig] : []
-  return [...named, ...targetsOf(exported, subpath)].map((target) => path.join(root, target))
+  return [...named, ...targetsOf(exported, subpath)].map((target) => path.join(root, requirePlain(target)))
 }
 
 /**
@@ -190,7 +237,7 @@ async function findConfigurationFault(directories, containment, signal) {
     /** @type {{ candidate: string, specifier: string }[]} */
     const next = []
     try {
-      const specifiers = new Set(extendsOf(parseConfiguration(await readBounded(real, LARGEST))))
+      const specifiers = new Set(extendsOf(parseConfiguration(await readBounded(real, LARGEST))).map(requirePlain))
       if (specifiers.size > MOST_EXTENDED || (specifiers.size > 0 && depth === MOST_EXTENDED)) return { file }
       for (const specifier of specifiers) {
         for (const place of places) {
@@ -212,12 +259,12 @@ async function findConfigurationFault(directories, containment, signal) {
   for (const directory of [...all].sort()) {
     signal?.throwIfAborted()
     if (directory.split(path.sep).includes('node_modules')) continue
+    // Both, although one counts: which, depends on names that differ in case alone.
     for (const name of ['tsconfig.json', 'jsconfig.json']) {
       const file = path.join(directory, name)
       if ((await kindOf(file)) !== 'file') continue
       const fault = await follow(file, { file }, 0)
       if (fault) return fault
-      break
     }
   }
   return undefined
