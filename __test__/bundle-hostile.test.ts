@@ -318,6 +318,20 @@ describe('a long line of errors, each of which quotes all of it', () => {
     expect(lines).toEqual(['good'])
   })
 
+  it('is no error that only speaks like an esbuild that was stopped', async () => {
+    const words = ['./The service was stopped', './The service is no longer running']
+    const { root } = projectWith({
+      'a.ts': `import "${words[0]}"`,
+      'b.ts': `import "${words[1]}"`,
+      'c.ts': 'export {}',
+    })
+    const { errors } = await run(root, ['a.ts', 'b.ts', 'c.ts'])
+    expect(errors.map(({ file, message }) => [path.basename(file), message])).toEqual([
+      ['a.ts', expect.stringContaining(`Could not resolve "${words[0]}"`)],
+      ['b.ts', expect.stringContaining(`Could not resolve "${words[1]}"`)],
+    ])
+  })
+
   it("ends no build of the caller's own", async () => {
     const { root } = projectWith({ 'bad.ts': hostile })
     const context = await esbuild.context({

@@ -76,6 +76,14 @@ async function left({ input }: Setting): Promise<{ bundles: string[]; processes:
   return seen()
 }
 
+/** With a file that imports a hundred others, so that bundling takes a while. */
+function withMany(input: Setting['input'], count: number) {
+  const names = Array.from({ length: 100 }, (_, index) => `many-${index}`)
+  for (const name of names) fs.writeFileSync(path.join(input.root, `${name}.ts`), 'export const one = 1')
+  fs.writeFileSync(`${input.spins}.ts`, names.map((name) => `import './${name}'`).join('\n'))
+  return { ...input, rounds: count }
+}
+
 describe('runs', () => {
   it('sixteen at once do not meet each other, and leave nothing', async () => {
     const { workspace, input } = setting()
@@ -238,7 +246,7 @@ describe('the host', () => {
   })
 
   it('that ends while runs begin leaves nothing', async () => {
-    for (const delay of [0, 5, 15, 30, 60].slice(0, rounds(5, 3))) {
+    for (const delay of [0, 45, 90, 5, 15, 30, 60, 150, 250].slice(0, rounds(9, 4))) {
       const given = setting()
       const { workspace, input } = given
       const child = startChild(
@@ -251,6 +259,49 @@ describe('the host', () => {
       expect(await child.finished).toMatchObject({ exitCode: 0, signal: null })
       expect(await left(given), `after ${delay} ms`).toEqual({ bundles: [], processes: [] })
     }
+  })
+
+  it('may lose its bundlers at any moment: no file is blamed, nothing is thrown past the caller', async () => {
+    const { workspace, input } = setting()
+    const [result] = await runChild(
+      `${LOOK}
+      const thrown = []
+      process.on('uncaughtException', (error) => thrown.push(String(error.stack)))
+      const bundlers = () => fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name)).filter((name) => {
+        try {
+          const status = fs.readFileSync('/proc/' + name + '/status', 'utf8')
+          return /Name:\\s+esbuild\\n/.test(status) && Number(/PPid:\\s+(\\d+)/.exec(status)[1]) === process.pid
+        } catch { return false }
+      })
+      let over = false
+      let killed = 0
+      const killing = (async () => {
+        while (!over) {
+          await settled(Math.random() * 100)
+          for (const pid of bundlers()) {
+            process.kill(Number(pid), 'SIGKILL')
+            killed += 1
+          }
+        }
+      })()
+      const outcomes = new Set()
+      for (let round = 0; round < input.rounds; round += 1) {
+        const runs = Array.from({ length: 4 }, () => sallyport.runFallbackFilesSandboxed([file, input.spins + '.ts'], root, quiet))
+        for (const { status, value, reason } of await Promise.allSettled(runs)) {
+          outcomes.add(status === 'rejected' ? reason.code : value.errors.map(String).join())
+        }
+      }
+      over = true
+      await killing
+      await settled()
+      const again = await sallyport.runFallbackFilesSandboxed([file], root, quiet)
+      send({ thrown, killed, outcomes: [...outcomes], again: [...again.entities.keys()], left: look().left })
+      `,
+      { workspace, input: withMany(input, rounds(15, 5)), nodeOptions: ['--expose-gc'] },
+    )
+    expect(result).toMatchObject({ thrown: [], again: ['good'], left: [] })
+    expect(result.killed).toBeGreaterThan(0)
+    for (const outcome of result.outcomes) expect(['', 'ERR_BUNDLER_KILLED']).toContain(outcome)
   })
 
   it('that ends a thread in the middle of a run leaves nothing of it, and lives on', async () => {

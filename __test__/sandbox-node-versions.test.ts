@@ -1,6 +1,8 @@
 // Every supported Node as the child, whichever Node runs the tests, and build roots whose paths are hard to pass on:
 // what is granted must be that directory and nothing else, on every version.
 
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -20,6 +22,36 @@ const versions = fs
 it('the versions that count are here', () => {
   expect(versions.map(([major]) => major).sort()).toEqual(['20', '22', '24', '26'])
 })
+
+// Node 20 has no SQLite.
+it.each(versions.filter(([major]) => Number(major) >= 22))(
+  'Node %s as the child reads a database of the project that another process has open, with its log',
+  async (_major, nodePath) => {
+    const project = sandboxProject({
+      'read.ts': `import { DatabaseSync } from 'node:sqlite'
+        export default () => {
+          const database = new DatabaseSync(import.meta.dirname + '/live.db', { readOnly: true })
+          return { ...database.prepare('select count(*) as count from t').get() }
+        }`,
+    })
+    const script = `
+      const { DatabaseSync } = require('node:sqlite')
+      const database = new DatabaseSync(process.argv[1])
+      database.exec('pragma journal_mode = wal; create table t (a); insert into t values (1)')
+      process.stdout.write('ready')
+      process.stdin.resume()`
+    const program = ['--no-warnings', '--experimental-sqlite', '-e', script, project.file('live.db')]
+    const writer = spawn(nodePath, program, { stdio: ['pipe', 'pipe', 'inherit'] })
+    try {
+      await once(writer.stdout, 'data')
+      expect(fs.existsSync(project.file('live.db-shm'))).toBe(true)
+      const call = { file: project.file('read.ts'), buildRoot: project.root }
+      expect((await callSandboxed(call, { nodePath })).value).toEqual({ count: 1 })
+    } finally {
+      writer.kill()
+    }
+  },
+)
 
 describe.each(versions)('Node %s as the child', (major, nodePath) => {
   it('runs a project, and denies what is denied', async () => {

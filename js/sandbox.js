@@ -8,6 +8,8 @@
 // goes wrong inside a run is an error in its result. Configurations and calls have no such result and reject with what
 // went wrong. Source: contract/sandbox.md.
 
+const fs = require('node:fs/promises')
+const os = require('node:os')
 const path = require('node:path')
 
 const {
@@ -114,6 +116,21 @@ function requireGrantable(granted, name) {
 }
 
 /**
+ * @param {string} buildRoot canonical
+ * @param {CheckedOptions} options
+ * @returns {Promise<string[]>} the read roots, canonical; each and the build root may be granted
+ */
+async function requireGrants(buildRoot, options) {
+  requireGrantable(buildRoot, 'buildRoot')
+  return Promise.all(
+    options.readRoots.map(async (root, index) => {
+      const name = `options.readRoots[${index}]`
+      return requireGrantable(await requireDirectory(root, name), name)
+    }),
+  )
+}
+
+/**
  * @param {object} run
  * @param {string} run.label
  * @param {'run' | 'value'} run.expected
@@ -126,7 +143,8 @@ function requireGrantable(granted, name) {
  * @returns {Promise<{ report: Report, isolation: IsolationReport, bundleMs: number, bundleBytes: number,
  *   fileErrors: ReportedError[] }>}
  */
-async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {}, permissionModel = true }, options) {
+async function runChild(run, options) {
+  const { label, expected, task, buildRoot, timeoutMs, env = {}, permissionModel = true } = run
   options.signal?.throwIfAborted()
   const launcher = launcherPath()
   const source = driverSource(task, options.modules)
@@ -137,22 +155,15 @@ async function runChild({ label, expected, task, buildRoot, timeoutMs, env = {},
   // A whole line: what is embedded in the text is JSON, which has no line of its own.
   const driver = permissionModel ? source : source.replace(/^ *channel\.requireRestriction\(\);$/m, '')
   const program = await programFound
-  const readRoots = await Promise.all(
-    options.readRoots.map((root, index) => requireDirectory(root, `options.readRoots[${index}]`)),
-  )
+  const readRoots = await requireGrants(buildRoot, options)
   await requireModuleFiles(options)
   const external = await externalFound
+  for (const root of external.readPaths) requireGrantable(root, 'options.toolRoot')
+  requireGrantable(await fs.realpath(os.tmpdir()), 'the temp directory (TMPDIR)')
   const bundleDir = holdBundleDirectory()
   try {
     // Each once: Node 20 ends itself where it is given a root again.
-    const readable = [
-      ...new Set([
-        requireGrantable(bundleDir, 'the temp directory (TMPDIR)'),
-        requireGrantable(buildRoot, 'buildRoot'),
-        ...readRoots.map((root, index) => requireGrantable(root, `options.readRoots[${index}]`)),
-        ...external.readPaths.map((root) => requireGrantable(root, 'options.toolRoot')),
-      ]),
-    ]
+    const readable = [...new Set([bundleDir, buildRoot, ...readRoots, ...external.readPaths])]
     const level = options.isolation ?? 'best-effort'
     const [{ layers, reason: noLandlock }] = await Promise.all([
       layersFor(level, program, readable),
@@ -334,6 +345,8 @@ async function runFiles(files, buildRoot, options, permissionModel) {
     provenanceByName: {},
   }
   if (given.length === 0) {
+    await requireGrants(canonicalRoot, checked)
+    await requireModuleFiles(checked)
     // Which Node another program is could only be told by starting it.
     if (checked.nodePath !== undefined) await requireProgram(checked.nodePath)
     const version = (checked.nodePath ?? process.execPath) === process.execPath ? process.versions.node : ''

@@ -1,13 +1,19 @@
 'use strict'
 
 // Options that are misspelt: such a one asks for something and would get nothing, less isolation than was meant, for
-// instance. Callers hand on options of their own: names that resemble none are left alone, and so are those which only begin
-// alike, where that option is given as well. Fails with a TypeError that says what the option is called.
+// instance. Callers hand on options of their own: names that resemble none are left alone, and so are those whose like is
+// given as well, but for capital letters. Fails with a TypeError that says what the option is called.
 
 const { invalidValue } = require('./arguments')
 
-/** Names that are shorter resemble too much. */
-const SHORTEST_RESEMBLED = 6
+/** A word that is shorter resembles too many others. */
+const SHORTEST_RESEMBLED = 8
+
+/** From here on two letters can be wrong. */
+const LONG = 10
+
+/** Nobody means an option by a name that is longer, and comparing takes its time. */
+const LONGEST_COMPARED = 64
 
 /**
  * @param {Record<string, unknown>} given
@@ -16,10 +22,10 @@ const SHORTEST_RESEMBLED = 6
  */
 function refuseMisspelt(given, name, known) {
   for (const key of Object.keys(given)) {
-    if (known.includes(key)) continue
+    if (known.includes(key) || given[key] === undefined || key.length > LONGEST_COMPARED) continue
     const meant = known.find((each) => {
       const [left, right] = [key.toLowerCase(), each.toLowerCase()]
-      return isSlip(left, right) || (given[each] === undefined && beginsAlike(left, right))
+      return left === right || (given[each] === undefined && (isSlip(left, right) || beginsAlike(left, right)))
     })
     if (meant !== undefined) throw invalidValue(`${name}.${key}`, `called ${name}.${meant}`, given[key])
   }
@@ -28,20 +34,20 @@ function refuseMisspelt(given, name, known) {
 /**
  * @param {string} given
  * @param {string} known
- * @returns {boolean} whether it is the same but for two letters at most
+ * @returns {boolean} whether it is the same but for a letter, or two of a long name
  */
 function isSlip(given, known) {
-  if (given === known) return true
-  return Math.min(given.length, known.length) >= SHORTEST_RESEMBLED && distance(given, known) <= 2
+  const shorter = Math.min(given.length, known.length)
+  return shorter >= SHORTEST_RESEMBLED && distance(given, known) <= (shorter >= LONG ? 2 : 1)
 }
 
 /**
  * @param {string} given
  * @param {string} known
- * @returns {boolean} whether it is longer by a word or two, or the first half of it or more
+ * @returns {boolean} whether it is longer by a word or two, or more than the first half of it
  */
 function beginsAlike(given, known) {
-  if (Math.min(given.length, known.length) < SHORTEST_RESEMBLED) return false
+  if (known.length < SHORTEST_RESEMBLED) return false
   return given.startsWith(known) || (known.startsWith(given) && 2 * given.length > known.length)
 }
 

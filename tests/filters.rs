@@ -16,11 +16,12 @@ const IS_CHILD: &str = "SALLYPORT_TEST_TRIES_CALLS";
 
 /// What a child may not do, each with the outcome of trying it.
 fn refused_calls() -> Vec<(&'static str, i64)> {
-    let zero = std::fs::File::open("/dev/zero").unwrap();
+    let zero = std::fs::File::options().read(true).write(true).open("/dev/zero").unwrap();
     let descriptor = zero.as_raw_fd();
     let map = |flags| {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice.
-        let place = unsafe { libc::mmap(std::ptr::null_mut(), 1 << 21, libc::PROT_READ, flags, descriptor, 0) };
+        let place = unsafe { libc::mmap(std::ptr::null_mut(), 1 << 21, protection, flags, descriptor, 0) };
         if place == libc::MAP_FAILED { -1 } else { 0 }
     };
     // SAFETY: none of these calls takes a pointer.
@@ -42,9 +43,14 @@ fn refused_calls() -> Vec<(&'static str, i64)> {
 /// What a child needs, each with the outcome of trying it.
 fn needed_calls() -> Vec<(&'static str, i64)> {
     let null = std::fs::File::open("/dev/null").unwrap();
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    // SAFETY: a new mapping at a place of the kernel's choice.
+    let mapped =
+        unsafe { libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     // SAFETY: the name ends with a zero, and the other calls take no pointer.
     unsafe {
         vec![
+            ("mmap of a file, shared, to be read", if mapped == libc::MAP_FAILED { -1 } else { 0 }),
             ("fcntl F_DUPFD_CLOEXEC", i64::from(libc::fcntl(null.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))),
             ("fcntl F_GETFL", i64::from(libc::fcntl(null.as_raw_fd(), libc::F_GETFL))),
             ("prctl PR_SET_NAME", i64::from(libc::prctl(libc::PR_SET_NAME, c"named".as_ptr()))),

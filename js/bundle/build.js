@@ -140,12 +140,12 @@ async function buildOnce(request, progress) {
     const record = { files: new Map(), refused: new Map(), entries: new Map() }
     try {
       const attempt = await buildInContext(request, progress, record)
-      if (!attempt.errors.some(({ text }) => isStopped(text))) return attempt
+      if (!attempt.errors.some(({ text, location }) => location === null && isStopped(text))) return attempt
     } catch (error) {
-      if (request.signal?.aborted || !isStopped(String(error))) throw error
+      if (request.signal?.aborted || !isStopped(/** @type {Error} */ (error).message)) throw error
     }
     // Another build may have ended the program that all share; its own can only have been ended by itself.
-    if (progress.services.renew()) return { errors: [serviceEnded()], metafile: undefined, record }
+    if (await progress.services.renew()) return { errors: [serviceEnded()], metafile: undefined, record }
   }
 }
 

@@ -8,6 +8,8 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 
+const { endPrograms } = require('./service')
+
 const BUNDLE_PREFIX = 'chant-sandbox-'
 
 /**
@@ -29,7 +31,15 @@ function createBundleDirectory(prefix = BUNDLE_PREFIX) {
 const bundleDirectories = new Set()
 
 function removeBundleDirectories() {
-  for (const directory of bundleDirectories) fs.rmSync(directory, { recursive: true, force: true })
+  endPrograms()
+  for (const directory of bundleDirectories) {
+    try {
+      fs.rmSync(directory, { recursive: true, force: true })
+    } catch (error) {
+      // The process ends: the others are removed all the same, and a sweep finds this one.
+      process.stderr.write(`sallyport: ${directory} could not be removed: ${/** @type {Error} */ (error).message}\n`)
+    }
+  }
 }
 
 /** @returns {string} a directory that the end of the process removes too */

@@ -6,6 +6,7 @@
 // esbuild throws, and with the signal's reason. Source: contract/sandbox.md, "Bundling".
 
 const childProcess = require('node:child_process')
+const fs = require('node:fs')
 
 const binding = require('../binding')
 
@@ -29,11 +30,20 @@ const PROGRAM_BYTES = 2 * 1024 ** 3
  */
 const ANSWER_BYTES = 32 * 1024 ** 2
 
+/** How often a build goes on where somebody else ends its programs. */
+const MOST_KILLED = 4
+
 /** How many bytes tell the length of an answer, the lowest first. */
 const LENGTH_BYTES = 4
 
-/** esbuild's own words, which have no code. */
-const STOPPED = /The service (?:was stopped|is no longer running)/
+/** esbuild's own words, which have no code, at the beginning: a project can have them anywhere else. */
+const STOPPED = /^The service (?:was stopped|is no longer running)/
+
+/** What a Go program ends with that has no memory left, or another fault of its own. */
+const CRASHED = 2
+
+/** How long the end of this process waits for the end of a program, in milliseconds. */
+const END_PATIENCE_MS = 500
 
 /**
  * @returns {typeof import('esbuild')} with a program of its own
@@ -61,6 +71,12 @@ class Service {
   /** @type {import('node:child_process').ChildProcess | undefined} */
   #program
   #ended = false
+  /** Whether what it was asked to build ended it, not somebody else; known once it has ended. */
+  #isOwnFault = false
+  /** @type {Error | undefined} why it could not be started */
+  #failure
+  /** @type {Promise<void>} settles when it has ended, or was never there */
+  #exited = Promise.resolve()
 
   /** Whether it cannot build any more. */
   get ended() {
@@ -93,18 +109,43 @@ class Service {
    */
   #hold(program) {
     this.#program = program
-    program.once('exit', () => {
-      this.#ended = true
+    running.add(program)
+    this.#exited = new Promise((resolve) => {
+      program.once('exit', (code) => {
+        this.#ended = true
+        this.#isOwnFault ||= code === CRASHED
+        running.delete(program)
+        resolve()
+      })
+      program.once('error', (error) => {
+        this.#failure = error
+        running.delete(program)
+        resolve()
+      })
     })
+    // esbuild forgets who waits for what where it cannot write any more, and fails on an answer that still comes.
+    program.stdin?.once('error', () => program.stdout?.destroy())
     // Where modules cannot be loaded anew (Jest keeps its own cache of them) the next service is of the same module, which
     // would keep this program. Not before all that it wrote has arrived: what waits for an answer would wait for ever.
     program.once('close', () => void this.#esbuild.stop())
     if (program.pid !== undefined) binding.limitProcessMemory(program.pid, PROGRAM_BYTES)
     const measure = longestAnswer()
     program.stdout?.on('data', (/** @type {Buffer} */ chunk) => {
-      if (measure(chunk) > ANSWER_BYTES) this.end()
+      if (measure(chunk) <= ANSWER_BYTES) return
+      this.#isOwnFault = true
+      this.end()
     })
     return program
+  }
+
+  /**
+   * @returns {Promise<boolean>} whether what it was asked to build has ended it
+   * @throws the system's error where it could not be started
+   */
+  async isOwnFault() {
+    await this.#exited
+    if (this.#failure !== undefined) throw this.#failure
+    return this.#isOwnFault
   }
 
   /** Ends it. Every build that it has under way rejects with words that `isStopped` knows. */
@@ -147,10 +188,42 @@ function longestAnswer() {
 /** @type {Service | undefined} */
 let shared
 
-/** The programs that build one bundle: the one that all share, and one of its own where that was ended. */
+/**
+ * The programs that run.
+ * @type {Set<import('node:child_process').ChildProcess>}
+ */
+const running = new Set()
+
+/** Ends them at once, so that none writes to a directory that is being removed: for the end of this process. */
+function endPrograms() {
+  for (const program of running) program.kill('SIGKILL')
+  const deadline = Date.now() + END_PATIENCE_MS
+  for (const { pid } of running) {
+    while (pid !== undefined && isAlive(pid) && Date.now() < deadline) Atomics.wait(NEVER, 0, 0, 1)
+  }
+}
+
+const NEVER = new Int32Array(new SharedArrayBuffer(4))
+
+/**
+ * @param {number} pid of a child that nobody has waited for yet
+ * @returns {boolean} whether it still does anything
+ */
+function isAlive(pid) {
+  try {
+    const status = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return !/^[ZX]/.test(status.slice(status.lastIndexOf(')') + 2))
+  } catch {
+    // It is gone; or there is no /proc, and nothing to wait for.
+    return false
+  }
+}
+
+/** The programs that build one bundle: the one that all share, and ones of its own where that was ended. */
 class Services {
   /** @type {Service | undefined} */
   #own
+  #killed = 0
 
   /** @returns {Service} for the next build */
   current() {
@@ -161,13 +234,21 @@ class Services {
 
   /**
    * Has the next build begin in a program of its own.
-   * @returns {boolean} whether the one that ended was that already, so that no other build can have ended it
+   * @returns {Promise<boolean>} whether the one that ended was that already, so that no other build can have ended it
+   * @throws an Error of code ERR_BUNDLER_KILLED where programs are ended from outside, again and again
    */
-  renew() {
-    const wasOwn = this.#own !== undefined
+  async renew() {
+    const own = this.#own
     this.end()
     this.#own = new Service()
-    return wasOwn
+    if (own === undefined) return false
+    if (await own.isOwnFault()) return true
+    this.#killed += 1
+    if (this.#killed < MOST_KILLED) return false
+    const message =
+      "esbuild's program was killed again and again from outside of this process: by the system where memory is short, " +
+      'or by another program'
+    throw Object.assign(new Error(message), { code: 'ERR_BUNDLER_KILLED' })
   }
 
   end() {
@@ -213,7 +294,7 @@ async function rebuild(service, context, signal) {
 }
 
 /**
- * @param {string} text of an error
+ * @param {string} text of an error that has no place in a file
  * @returns {boolean} whether it is because the program ended
  */
 function isStopped(text) {
@@ -229,4 +310,4 @@ function serviceEnded() {
   return { id: '', pluginName: '', text, location: null, notes: [], detail: undefined }
 }
 
-module.exports = { Services, isStopped, rebuild, serviceEnded }
+module.exports = { Services, endPrograms, isStopped, rebuild, serviceEnded }

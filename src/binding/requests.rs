@@ -172,7 +172,7 @@ impl Request {
     /// The system's.
     pub(super) fn hold(&mut self) -> Result<()> {
         if let Self::Sandbox(sandbox) = self {
-            sandbox.held = Some(PrivateRoot::hold(&sandbox.bundle_directory, Beneath::detected())?);
+            sandbox.held = Some(PrivateRoot::hold_run(&sandbox.bundle_directory, Beneath::detected())?);
         }
         Ok(())
     }

@@ -28,8 +28,8 @@ pub const MIRROR_PREFIX: &str = "belay-contained-mirror-";
 /// that callers made for themselves, which are theirs to remove.
 pub const RUN_PREFIX: &str = "chant-sandbox-";
 
-/// What only the directory of a run has in it (`js/sandbox.js`).
-const RUN_MARK: &[u8] = b"boot.mjs";
+/// What only the directory of a run has in it: an empty file that is made when the directory is held.
+const RUN_MARK: &[u8] = b".sallyport-run";
 
 /// How many random characters end the name of a root.
 const RANDOM_CHARACTERS: usize = 6;
@@ -80,6 +80,18 @@ impl PrivateRoot {
     /// A system error: it is missing, no directory, a link, not ours, or held by somebody else.
     pub fn hold(path: &Path, beneath: Beneath) -> Result<Self> {
         Self::take(path, beneath, Content::Any)
+    }
+
+    /// The same for the directory of a sandboxed run, which a sweep takes for one from here on.
+    ///
+    /// # Errors
+    /// As [`PrivateRoot::hold`]; the mark is there already or cannot be made.
+    pub fn hold_run(path: &Path, beneath: Beneath) -> Result<Self> {
+        let root = Self::hold(path, beneath)?;
+        root.directory
+            .create_file(RUN_MARK)
+            .map_err(|error| error.at(&super::directory::join_bytes(path, RUN_MARK)))?;
+        Ok(root)
     }
 
     /// The same for a directory that must be empty: what is in a root goes with it, and what a caller had there before
@@ -354,16 +366,18 @@ mod tests {
             std::fs::write(path.join(file), "x").unwrap();
             path
         };
-        let abandoned = made("chant-sandbox-aaaaaa", "boot.mjs");
+        let abandoned = made("chant-sandbox-aaaaaa", ".sallyport-run");
         let live = made("chant-sandbox-bbbbbb", "boot.mjs");
         let of_a_caller = made("chant-sandbox-cccccc", "child.mjs");
-        let of_somebody_else = made("chant-sandbox-toolongname", "boot.mjs");
-        let held = PrivateRoot::hold(&live, Beneath::detected()).unwrap();
+        let of_somebody_else = made("chant-sandbox-toolongname", ".sallyport-run");
+        // Of a run that has not begun: there is nothing by which a sweep could tell that it is live.
+        let beginning = made("chant-sandbox-dddddd", "boot.mjs");
+        let held = PrivateRoot::hold_run(&live, Beneath::detected()).unwrap();
         let young = sweep(base.path(), u64::from(u32::MAX), 0).unwrap();
         assert_eq!((young.removed.len(), young.kept), (0, 2));
         let swept = sweep(base.path(), 0, i64::MAX).unwrap();
         assert_eq!(swept, Swept { removed: vec![abandoned.canonicalize().unwrap_or(abandoned)], kept: 1 });
-        for path in [&live, &of_a_caller, &of_somebody_else] {
+        for path in [&live, &of_a_caller, &of_somebody_else, &beginning] {
             assert!(path.exists(), "{path:?}");
         }
         held.remove().unwrap();

@@ -105,6 +105,10 @@ fn condition(when: When, own_pid: u32) -> Result<Option<SeccompRule>, String> {
             allowed.iter().map(|number| SeccompCondition::new(argument, Dword, SeccompCmpOp::Ne, *number)).collect()
         }
         When::Bits(argument, bits) => single(argument, Qword, SeccompCmpOp::MaskedEq(bits), bits),
+        When::BothBits(one, other) => [one, other]
+            .into_iter()
+            .map(|(argument, bits)| SeccompCondition::new(argument, Qword, SeccompCmpOp::MaskedEq(bits), bits))
+            .collect(),
     };
     conditions.and_then(SeccompRule::new).map(Some).map_err(|error| error.to_string())
 }
@@ -171,6 +175,11 @@ mod tests {
                     // FS_IOC_SETFLAGS; no command of any other call either.
                     When::Beside(argument, _) => with(*argument, 0x4008_6602),
                     When::Bits(argument, bits) => with(*argument, *bits),
+                    When::BothBits((one, bits), (other, other_bits)) => {
+                        let mut arguments = with(*one, *bits);
+                        arguments[usize::from(*other)] = *other_bits;
+                        arguments
+                    }
                     _ => [0; 6],
                 };
                 let action = answer(architecture, u32::try_from(*number).unwrap(), arguments);
@@ -219,10 +228,15 @@ mod tests {
             assert_eq!(answer(Architecture::X86_64, 157, [option, 0, 0, 0, 0, 0]), expected, "{option}");
             assert_eq!(answer(Architecture::Aarch64, 167, [option, 0, 0, 0, 0, 0]), expected, "{option}");
         }
-        // mmap of a file, shared: without MAP_ANONYMOUS /dev/zero gives memory that no limit counts.
-        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x2, 5, 0]), ACTION_ALLOW);
-        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x1, 5, 0]), ACTION_ERRNO | EPERM);
-        assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 1, 0x3, 5, 0]), ACTION_ERRNO | EPERM);
+        // mmap of a file: private, shared to be read, shared to be written (/dev/zero is memory that no limit counts).
+        for (protection, flags, expected) in
+            [(3, 0x2, 0), (1, 0x1, 0), (3, 0x1, EPERM), (2, 0x3, EPERM), (1, 0x21, EPERM), (3, 0x4_0022, EPERM)]
+        {
+            let expected = if expected == 0 { ACTION_ALLOW } else { ACTION_ERRNO | expected };
+            let arguments = [0, 4096, protection, flags, 5, 0];
+            assert_eq!(answer(Architecture::X86_64, 9, arguments), expected, "{protection} {flags:#x}");
+            assert_eq!(answer(Architecture::Aarch64, 222, arguments), expected, "{protection} {flags:#x}");
+        }
         assert_eq!(answer(Architecture::X86_64, 16, [1, 0x5421, 0, 0, 0, 0]), ACTION_ALLOW);
         assert_eq!(answer(Architecture::X86_64, 9, [0, 4096, 3, 0x22, 0, 0]), ACTION_ALLOW);
         // openat for reading, for writing, for both; with a mode that is neither; emptying what may only be read.

@@ -52,6 +52,8 @@ pub enum When {
     Beside(u8, &'static [u64]),
     /// Where the argument at this place, from 0, has all of these bits.
     Bits(u8, u64),
+    /// The same of two arguments, each with its place and bits.
+    BothBits((u8, u64), (u8, u64)),
 }
 
 /// A refused call: its name, its numbers, and when.
@@ -99,9 +101,14 @@ const HARMLESS_FCNTL: &[u64] = &[
 /// whether it is a terminal. Everything else can change a file that was only granted for reading.
 const HARMLESS_IOCTL: &[u64] = &[0x5401, 0x802c_542a, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451];
 
-/// `MAP_SHARED`, of which `MAP_SHARED_VALIDATE` has the bit too: memory that `RLIMIT_DATA` does not count, where it has no
-/// file behind it and where the file is `/dev/zero`. Files are mapped privately by all that a child runs.
+/// `MAP_SHARED`, of which `MAP_SHARED_VALIDATE` has the bit too. `SQLite` maps the index of a log so, to read it.
 const SHARED: u64 = 0x1;
+
+/// `PROT_WRITE`: where it is shared and the file is `/dev/zero`, that is memory that `RLIMIT_DATA` does not count.
+const WRITE: u64 = 0x2;
+
+/// `MAP_SHARED | MAP_ANONYMOUS`: likewise.
+const SHARED_ANONYMOUS: u64 = 0x21;
 
 /// `MAP_GROWSDOWN`: likewise.
 const GROWS_DOWN: u64 = 0x100;
@@ -284,7 +291,8 @@ pub const REFUSED: &[Refused] = &[
     new("listmount", 458),
     new("open_tree_attr", 467),
     // Memory that no limit counts, and shared memory of other processes.
-    ("mmap", Some(9), Some(222), When::Bits(3, SHARED)),
+    ("mmap", Some(9), Some(222), When::Bits(3, SHARED_ANONYMOUS)),
+    ("mmap", Some(9), Some(222), When::BothBits((3, SHARED), (2, WRITE))),
     ("mmap", Some(9), Some(222), When::Bits(3, GROWS_DOWN)),
     ("mmap", Some(9), Some(222), When::Bits(3, HUGE_PAGES)),
     new("map_shadow_stack", 453),
