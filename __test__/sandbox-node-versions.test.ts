@@ -42,13 +42,15 @@ it.each(versions.filter(([major]) => Number(major) >= 22))(
       process.stdin.resume()`
     const program = ['--no-warnings', '--experimental-sqlite', '-e', script, project.file('live.db')]
     const writer = spawn(nodePath, program, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const ended = once(writer, 'exit')
     try {
-      await once(writer.stdout, 'data')
+      await Promise.race([once(writer.stdout, 'data'), ended])
       expect(fs.existsSync(project.file('live.db-shm'))).toBe(true)
       const call = { file: project.file('read.ts'), buildRoot: project.root }
       expect((await callSandboxed(call, { nodePath })).value).toEqual({ count: 1 })
     } finally {
       writer.kill()
+      await ended
     }
   },
 )
