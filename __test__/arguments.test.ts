@@ -176,7 +176,7 @@ function sandboxArguments(call: (options: unknown) => unknown[]): Argument[] {
     given('timeoutMs', limited(0, 2 ** 31)),
     given('memoryLimitMb', limited(0, 255)),
     given('cpuSeconds', limited(0)),
-    given('maxResultBytes', limited(0, 2 ** 32)),
+    given('maxResultBytes', limited(0, 448 * 2 ** 20 + 1)),
     given('isolation', choice('none', 'partial')),
     given('nodePath', { ...optional(absolutePath), wrongValues: [...absolutePath.wrongValues, '/nowhere', project] }),
     given('outputPrefix', optional(text)),

@@ -104,6 +104,49 @@ describe('an attack on the result channel', () => {
     }
   })
 
+  /** A file that sends a frame of its own making and ends. */
+  const forging = (frame: string): string => `import fs from 'node:fs'
+    const body = Buffer.from(${frame})
+    const header = Buffer.alloc(4)
+    header.writeUInt32BE(body.length)
+    for (let piece of [header, body]) while (piece.length > 0) piece = piece.subarray(fs.writeSync(3, piece))
+    process.kill(process.pid, 'SIGKILL')`
+
+  it('cannot make the report longer than a string can be', async () => {
+    // Each character is shown in eight, and what is denied names the file as well.
+    const project = sandboxProject({
+      'a.ts': forging(`(() => {
+        const text = '\u202e'.repeat(65_000)
+        const raw = { isError: true, code: 'ERR_ACCESS_DENIED', permission: 'Net', resource: text }
+        const error = JSON.stringify({ file: text, message: text, type: 'import', raw })
+        const errors = new Array(400).fill(error).join()
+        return '{"kind":"run","entitySet":{"entities":[]},"provenanceByName":{},"errors":[' + errors + ']}'
+      })()`),
+    })
+    const { errors } = await project.run()
+    expect(errors.length).toBeGreaterThan(10)
+    expect(errors.length).toBeLessThan(100)
+    expect(errors.at(-1)?.message).toBe(
+      `more errors were reported than are handed on; these are the first ${errors.length - 1}`,
+    )
+    expect(errors.reduce((sum, { file, message }) => sum + file.length + message.length, 0)).toBeLessThan(20 * MEBIBYTE)
+  })
+
+  it.each([
+    ['errors within an error', `{"file":"","message":"m","type":"import","raw":{"errors":[`, `]}}`, '{}'],
+    ['a field of an error', `{"file":"","message":"m","type":"import","raw":{"text":"t","path":[`, `]}}`, '{}'],
+    ['errors', '', '', '{"file":"","message":"","type":"import"}'],
+  ])('cannot make a small frame large: %s', async (_what, before, after, element) => {
+    const count = Math.floor(1_900_000 / element.length)
+    const project = sandboxProject({
+      'a.ts': forging(`'{"kind":"run","entitySet":{"entities":[]},"provenanceByName":{},"errors":[${before}' +
+        new Array(${count}).fill('${element}').join() + '${after}]}'`),
+    })
+    const { result, growth } = await watched((onOutput) => project.run(undefined, { maxResultBytes: 2 ** 22, onOutput }))
+    expect(result.errors.length).toBe(before === '' ? 1001 : 1)
+    expect(growth).toBeLessThan(64 * MEBIBYTE)
+  })
+
   it('gives a configuration or a call the same errors', async () => {
     const value = `import fs from 'node:fs'
       const body = Buffer.from(JSON.stringify({ kind: 'run', entitySet: { entities: [] }, errors: [], provenanceByName: {} }))

@@ -242,9 +242,18 @@ impl Hooks for Running {
     }
 }
 
+/// The longest string of V8 on 64 bits, in characters, of which a byte is never more than one.
+const LONGEST_STRING: usize = (1 << 29) - 24;
+
 fn send(notify: &Notify, event: &Event<'_>) {
     // Every event is made of strings and numbers, which always have a JSON form.
-    if let Ok(text) = serde_json::to_string(event) {
+    if let Ok(mut text) = serde_json::to_string(event) {
+        // It would be thrown out of all reach in JavaScript, and nobody would hear of the end.
+        if text.len() > LONGEST_STRING {
+            let failure = Failure::Internal(format!("the answer of {} bytes is no string in JavaScript", text.len()));
+            let failure = Some(Box::new(FailureRecord::from(&failure)));
+            text = serde_json::to_string(&Event::Done { value: None, failure }).unwrap_or_default();
+        }
         // The queue has no bound that could make this wait, and an environment that is closing needs no events.
         let _status = notify.call(text, ThreadsafeFunctionCallMode::NonBlocking);
     }

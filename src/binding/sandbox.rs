@@ -28,7 +28,7 @@ pub(crate) fn generate_driver_source(task_json: String, modules_json: String) ->
 /// An error that was described as JSON, in the words of a person, as JSON.
 #[napi(catch_unwind)]
 pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: String) -> napi::Result<String, String> {
-    let raw: RawError = read(&raw_json)?;
+    let raw: RawError<'_> = read(&raw_json)?;
     let fallback: ErrorType = read(&fallback_json)?;
     // What is classified outside of a run may have met the kernel's layers; no directory of it is known to be readable.
     let boundary = Boundary::new(Vec::new(), true);

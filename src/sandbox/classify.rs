@@ -8,8 +8,10 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
+use super::shape::{first, lenient_text};
 use crate::fs::path::{canonical_path, lexical_path};
 
 /// The longest text that is taken over, in bytes. The child cuts at 64 Ki units of UTF-16, of which each can be three
@@ -18,6 +20,9 @@ pub const LONGEST_TEXT: usize = 3 * 64 * 1024;
 
 /// `PATH_MAX`.
 const LONGEST_PATH: usize = 4096;
+
+/// How many parts of an aggregate are looked at: what the child describes of one.
+const MOST_PARTS: usize = 8;
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +40,9 @@ pub enum ErrorType {
 
 /// An error as plain data, as `runtime/child-errors.js` describes it. Every field may be missing: it comes from code
 /// that is not trusted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RawError {
+pub struct RawError<'a> {
     /// The message of an Error.
     #[serde(deserialize_with = "lenient_text")]
     pub message: Option<String>,
@@ -73,20 +78,12 @@ pub struct RawError {
     /// The host of a look-up.
     #[serde(deserialize_with = "lenient_text")]
     pub hostname: Option<String>,
-    /// The parts of an aggregate.
-    pub errors: Vec<RawError>,
-    /// The cause.
-    pub cause: Option<Box<RawError>>,
-}
-
-/// A field as text, a number as its digits; anything else is not there. Project code sets these fields to what it likes,
-/// and a field of another kind must not cost the rest of the report.
-fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(match serde_json::Value::deserialize(deserializer)? {
-        serde_json::Value::String(text) => Some(text),
-        serde_json::Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    })
+    /// The parts of an aggregate, each read when it is looked at: a tree of them would be larger than its text by far.
+    #[serde(borrow, deserialize_with = "first::<MOST_PARTS, _, _>")]
+    pub errors: Vec<&'a RawValue>,
+    /// The cause, likewise.
+    #[serde(borrow)]
+    pub cause: Option<&'a RawValue>,
 }
 
 /// How often a report looks where a path leads. Project code reports as many errors within errors as it likes, and each
@@ -134,7 +131,7 @@ struct Denial {
 
 /// Classifies an error.
 #[must_use]
-pub fn classify(file: &str, error: &RawError, fallback: ErrorType, boundary: &Boundary) -> ClassifiedError {
+pub fn classify(file: &str, error: &RawError<'_>, fallback: ErrorType, boundary: &Boundary) -> ClassifiedError {
     let found = denial(error, boundary, 0);
     let (message, error_type) = match found {
         Some(denial) => (denied_message(file, &denial), ErrorType::Permission),
@@ -159,16 +156,20 @@ fn denied_message(file: &str, denial: &Denial) -> String {
 /// How deep causes and aggregates are looked through.
 const DEEPEST: usize = 8;
 
-fn denial(error: &RawError, boundary: &Boundary, depth: usize) -> Option<Denial> {
+fn denial(error: &RawError<'_>, boundary: &Boundary, depth: usize) -> Option<Denial> {
     let own = permission_model(error).or_else(|| kernel(error, boundary));
     if own.is_some() || depth >= DEEPEST {
         return own;
     }
-    error.cause.iter().map(AsRef::as_ref).chain(&error.errors).find_map(|inner| denial(inner, boundary, depth + 1))
+    error.cause.iter().chain(&error.errors).find_map(|inner| {
+        // What is no description of an error says nothing of a denial.
+        let inner: RawError<'_> = serde_json::from_str(inner.get()).ok()?;
+        denial(&inner, boundary, depth + 1)
+    })
 }
 
 /// What Node itself denied.
-fn permission_model(error: &RawError) -> Option<Denial> {
+fn permission_model(error: &RawError<'_>) -> Option<Denial> {
     match error.code.as_deref()? {
         "ERR_ACCESS_DENIED" => {
             // Some operations give both fields empty; that says nothing.
@@ -193,7 +194,7 @@ fn permission_model(error: &RawError) -> Option<Denial> {
     }
 }
 
-fn network_operation(error: &RawError) -> bool {
+fn network_operation(error: &RawError<'_>) -> bool {
     matches!(
         error.syscall.as_deref(),
         Some(
@@ -204,7 +205,7 @@ fn network_operation(error: &RawError) -> bool {
 }
 
 /// The address, host or path that an operation was for.
-fn place(error: &RawError) -> Option<String> {
+fn place(error: &RawError<'_>) -> Option<String> {
     match (&error.address, &error.port) {
         (Some(address), Some(port)) => Some(format!("{address}:{port}")),
         (Some(address), None) => Some(address.clone()),
@@ -213,7 +214,7 @@ fn place(error: &RawError) -> Option<String> {
 }
 
 /// What the kernel denied: an error number and the operation it was given for.
-fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
+fn kernel(error: &RawError<'_>, boundary: &Boundary) -> Option<Denial> {
     if !boundary.kernel {
         return None;
     }
@@ -269,7 +270,7 @@ fn kernel(error: &RawError, boundary: &Boundary) -> Option<Denial> {
 }
 
 /// What the kernel denied where Node keeps the error number to itself and only its sentence has it.
-fn told_by_message(code: &str, error: &RawError, boundary: &Boundary) -> Option<Denial> {
+fn told_by_message(code: &str, error: &RawError<'_>, boundary: &Boundary) -> Option<Denial> {
     let message = error.message.as_deref()?;
     let refused =
         ["EPERM", "EACCES", "Permission denied", "permission denied"].iter().any(|word| message.contains(word));
@@ -330,11 +331,11 @@ pub fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn coded(code: &str) -> RawError {
+    fn coded(code: &str) -> RawError<'static> {
         RawError { is_error: true, message: Some("m".to_owned()), code: Some(code.to_owned()), ..RawError::default() }
     }
 
-    fn message(file: &str, error: &RawError) -> String {
+    fn message(file: &str, error: &RawError<'_>) -> String {
         classify(file, error, ErrorType::Import, &Boundary::new(vec!["/p".to_owned()], true)).message
     }
 
@@ -362,7 +363,8 @@ mod tests {
             ..coded("EPERM")
         };
         assert!(message("/p/a.ts", &error).starts_with("sandbox denied Net (127.0.0.1:80): "));
-        let wrapped = RawError { cause: Some(Box::new(error)), ..coded("") };
+        let wrapped = r#"{"cause":{"errors":[5,{"code":"EPERM","syscall":"connect","address":"127.0.0.1","port":80}]}}"#;
+        let wrapped: RawError<'_> = serde_json::from_str(wrapped).unwrap();
         assert!(message("/p/a.ts", &wrapped).starts_with("sandbox denied Net (127.0.0.1:80): "));
         let spawn = RawError { syscall: Some("spawn sh".to_owned()), ..coded("EPERM") };
         assert!(message("/p/a.ts", &spawn).starts_with("sandbox denied ChildProcess (sh): "));
@@ -403,8 +405,9 @@ mod tests {
         let mut part = RawError { syscall: Some("open".to_owned()), path: Some(through.clone()), ..coded("EACCES") };
         assert!(denial(&part, &boundary, 0).is_some());
         part.path = Some(format!("{}/missing", root.display()));
-        let many = RawError { errors: vec![part; 2 * MOST_LOOKS], ..coded("") };
-        assert!(denial(&many, &boundary, 0).is_none());
+        for _ in 0..2 * MOST_LOOKS {
+            assert!(denial(&part, &boundary, 0).is_none());
+        }
         assert_eq!(boundary.looks.get(), MOST_LOOKS);
         // From here on its text decides.
         assert!(is_readable(&through, &boundary));

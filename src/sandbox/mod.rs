@@ -13,6 +13,7 @@
 //! | `classify` | from what the child reports to the words of an error |
 //! | `guarantees` | what holds a child here, found out by probes |
 //! | `result` | the shapes that a result may have |
+//! | `shape` | reading what came without building more of it than is used |
 
 pub mod child;
 pub mod classify;
@@ -21,3 +22,4 @@ pub mod frame;
 pub mod guarantees;
 pub mod output;
 pub mod result;
+pub mod shape;

@@ -3,7 +3,7 @@
 //! A frame that is no JSON or has another shape is a failed run with a clear message, in the same form as a child that
 //! ended without one. Source: `contract/sandbox.md`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use super::child::{ChildEnd, Exit, Fault};
 use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut, denied_write};
 use super::frame::{FrameError, bound};
 use super::output::harmless;
+use super::shape::{ListText, TextsText, first};
 use crate::failure::SandboxCode;
 
 /// What kind of result is expected.
@@ -25,12 +26,16 @@ pub enum Expected {
 }
 
 #[derive(Deserialize)]
-struct ReportedError {
-    file: String,
-    message: String,
+struct ReportedError<'a> {
+    #[serde(borrow)]
+    file: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
     #[serde(rename = "type")]
     error_type: ErrorType,
-    raw: Option<RawError>,
+    /// Read when it is put into words.
+    #[serde(borrow)]
+    raw: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -38,16 +43,19 @@ struct ReportedError {
 struct RunFrame<'a> {
     #[serde(borrow)]
     entity_set: EntitySet<'a>,
-    errors: Vec<ReportedError>,
-    provenance_by_name: BTreeMap<String, String>,
+    #[serde(borrow, deserialize_with = "first::<{ MOST_ERRORS + 1 }, _, _>")]
+    errors: Vec<ReportedError<'a>>,
+    #[serde(borrow)]
+    provenance_by_name: TextsText<'a>,
     #[serde(default)]
     incomplete: bool,
 }
 
-#[derive(Deserialize)]
-struct EntitySet<'a> {
+/// As the child wrote it.
+#[derive(Serialize, Deserialize)]
+pub struct EntitySet<'a> {
     #[serde(borrow)]
-    entities: Vec<&'a RawValue>,
+    entities: ListText<'a>,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +77,7 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 
 #[derive(Deserialize)]
 struct RefusedFrame {
+    #[serde(deserialize_with = "first::<MOST_ERRORS, _, _>")]
     list: Vec<Refusal>,
 }
 
@@ -88,8 +97,9 @@ struct UnusableFrame {
 }
 
 #[derive(Deserialize)]
-struct FailedFrame {
-    error: ReportedError,
+struct FailedFrame<'a> {
+    #[serde(borrow)]
+    error: ReportedError<'a>,
     #[serde(default)]
     incomplete: bool,
 }
@@ -101,11 +111,11 @@ pub enum Report<'a> {
     /// A run was made.
     Run {
         /// The entities.
-        entity_set: EntitySetText<'a>,
+        entity_set: EntitySet<'a>,
         /// The errors, classified.
         errors: Vec<ClassifiedError>,
         /// Where each entity was declared.
-        provenance_by_name: BTreeMap<String, String>,
+        provenance_by_name: TextsText<'a>,
     },
     /// A value was made.
     Value {
@@ -143,22 +153,55 @@ pub enum Report<'a> {
     },
 }
 
-/// The entities as the child wrote them.
-#[derive(Serialize)]
-pub struct EntitySetText<'a> {
-    entities: Vec<&'a RawValue>,
-}
-
 /// The most errors, and the most values that are not data, that are handed on.
 const MOST_ERRORS: usize = 1000;
 
-fn words(error: ReportedError, boundary: &Boundary) -> ClassifiedError {
+/// After how many bytes of text no more of them are. What is told harmlessly is up to three times as long as what came,
+/// and all of it has to fit into one string of JavaScript beside the largest result.
+const MOST_TEXT: usize = 16 * 1024 * 1024;
+
+/// Counts the text that is handed on.
+struct Room(usize);
+
+impl Room {
+    /// Whether there is room for more. What is asked for then is handed on whole.
+    fn take(&mut self, texts: [&str; 2]) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(texts.map(str::len).iter().sum());
+        is_left
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, (String, SandboxCode)> {
+    serde_json::from_slice(frame).map_err(|error| (error.to_string(), SandboxCode::ResultInvalid))
+}
+
+fn words(error: &ReportedError<'_>, boundary: &Boundary) -> Result<ClassifiedError, (String, SandboxCode)> {
     let classified = match error.raw {
-        Some(raw) => classify(&error.file, &raw, error.error_type, boundary),
+        Some(raw) => {
+            let raw: RawError<'_> = parse(raw.get().as_bytes())?;
+            classify(&error.file, &raw, error.error_type, boundary)
+        }
         None => ClassifiedError { file: cut(&error.file), message: cut(&error.message), error_type: error.error_type },
     };
     // Its texts are the project's, and may end on a terminal.
-    ClassifiedError { file: harmless(&classified.file), message: harmless(&classified.message), ..classified }
+    Ok(ClassifiedError { file: harmless(&classified.file), message: harmless(&classified.message), ..classified })
+}
+
+/// The errors of a run in words, as many as are handed on; where there are more, the last one says so.
+fn all_words(errors: &[ReportedError<'_>], boundary: &Boundary) -> Result<Vec<ClassifiedError>, (String, SandboxCode)> {
+    let mut room = Room(MOST_TEXT);
+    let mut told = Vec::new();
+    for error in errors {
+        let error = words(error, boundary)?;
+        if told.len() == MOST_ERRORS || !room.take([&error.file, &error.message]) {
+            let message = format!("more errors were reported than are handed on; these are the first {}", told.len());
+            told.push(ClassifiedError { file: String::new(), message, error_type: ErrorType::Import });
+            break;
+        }
+        told.push(error);
+    }
+    Ok(told)
 }
 
 /// Turns the end of a child into a report.
@@ -189,23 +232,19 @@ fn read<'a>(
     expected: Expected,
     boundary: &Boundary,
 ) -> Result<Report<'a>, (String, SandboxCode)> {
-    fn parse<'a, T: Deserialize<'a>>(frame: &'a [u8]) -> Result<T, (String, SandboxCode)> {
-        serde_json::from_slice(frame).map_err(|error| (error.to_string(), SandboxCode::ResultInvalid))
-    }
     bound(frame).map_err(|error| (error.to_string(), SandboxCode::ResultLimit))?;
     let Kind { kind } = parse(frame)?;
     match (expected, kind.as_str()) {
         (Expected::Run, "run") => {
             let run: RunFrame<'_> = parse(frame)?;
-            let mut errors: Vec<ClassifiedError> =
-                run.errors.into_iter().take(MOST_ERRORS).map(|error| words(error, boundary)).collect();
+            let mut errors = all_words(&run.errors, boundary)?;
             if run.incomplete
                 && let Some(last) = errors.last_mut()
             {
                 last.message = with_stderr(&last.message, end);
             }
             Ok(Report::Run {
-                entity_set: EntitySetText { entities: run.entity_set.entities },
+                entity_set: run.entity_set,
                 errors,
                 provenance_by_name: run.provenance_by_name,
             })
@@ -217,15 +256,16 @@ fn read<'a>(
         (Expected::Value, "value") => Ok(Report::Value { value: parse::<ValueFrame<'_>>(frame)?.value }),
         (Expected::Value, "refused") => {
             let mut list = parse::<RefusedFrame>(frame)?.list;
-            list.truncate(MOST_ERRORS);
             for refusal in &mut list {
                 (refusal.path, refusal.found) = (harmless(&cut(&refusal.path)), harmless(&cut(&refusal.found)));
             }
+            let mut room = Room(MOST_TEXT);
+            list.retain(|refusal| room.take([&refusal.path, &refusal.found]));
             Ok(Report::Refused { list })
         }
         (Expected::Value, "failed") => {
-            let FailedFrame { error, incomplete } = parse(frame)?;
-            let mut error = words(error, boundary);
+            let FailedFrame { error, incomplete } = parse::<FailedFrame<'_>>(frame)?;
+            let mut error = words(&error, boundary)?;
             if incomplete {
                 error.message = with_stderr(&error.message, end);
             }
