@@ -45,11 +45,31 @@ const { invalidValue, optional, requireBoolean, requireObject, requireOneOf, req
  * @property {FailureRecord} [preparationError]
  */
 
-/** @type {{ codes: FailureTableRow[], approvalFallbackReasons: string[], checkpointCodes: string[] }} */
+/** @type {{ codes: FailureTableRow[], approvalFallbackReasons: string[], checkpointCodes: string[], sandboxCodes: string[] }} */
 const failureTable = fromJson(binding.failureTable())
 
 /** @type {ReadonlyMap<string, FailureTableRow>} */
 const rows = new Map(failureTable.codes.map((row) => [row.code, row]))
+
+const everyCode = new Set(
+  /** @type {string[]} */ ([
+    ...failureTable.codes.map(({ code }) => code),
+    ...failureTable.checkpointCodes,
+    ...failureTable.sandboxCodes,
+  ]),
+)
+
+/**
+ * A code that the addon's table has: one that is misspelt fails when the package is loaded.
+ * @template {string} T
+ * @param {T} code
+ * @returns {T}
+ */
+function known(code) {
+  if (!everyCode.has(code))
+    throw internalError(`the addon's table of failures has no '${code}': is it of another version?`)
+  return code
+}
 
 const phases = [...new Set(failureTable.codes.map((row) => row.phase))]
 
@@ -210,5 +230,6 @@ module.exports = {
   failureTable,
   fromRecord,
   internalError,
+  known,
   rowOf,
 }

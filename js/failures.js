@@ -4,7 +4,7 @@
 // exists once; a constant whose code the table lacks fails when the package is loaded. Source of the rules:
 // contract/failures.md.
 
-const { failureTable, internalError, rowOf } = require('./errors')
+const { failureTable, known, rowOf } = require('./errors')
 
 /**
  * @typedef {import('../index.js').ContainedExecutionFailureCode} ContainedExecutionFailureCode
@@ -31,18 +31,6 @@ const codes = new Set(/** @type {readonly unknown[]} */ (CONTAINED_EXECUTION_FAI
 const approvalFallbackReasons = new Set(
   /** @type {readonly unknown[]} */ (CONTAINED_EXECUTION_APPROVAL_FALLBACK_REASONS),
 )
-const everyCode = new Set([...CONTAINED_EXECUTION_FAILURE_CODES, ...failureTable.checkpointCodes])
-
-/**
- * @template {string} T
- * @param {T} code
- * @returns {T}
- */
-function known(code) {
-  if (!everyCode.has(code))
-    throw internalError(`the addon's table of failures has no '${code}': is it of another version?`)
-  return code
-}
 
 /**
  * @param {unknown} value

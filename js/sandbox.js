@@ -26,6 +26,7 @@ const { copyReadable, holdBundleDirectory, removeBundleDirectory } = require('./
 const { DiscoveryError } = require('./discovery-error')
 const { decodeEntitySet } = require('./entities')
 const { runJob } = require('./job')
+const { SANDBOX_LAUNCH_FAILED, SANDBOX_RESULT_INVALID } = require('./sandbox/codes')
 const { driverSource } = require('./sandbox/driver')
 const {
   forgetProgramFiles,
@@ -256,7 +257,7 @@ async function runChild(run, options) {
       // What is known of the kernel is kept, so asking again about this very child starts nothing.
       const held = missing.length === 0 ? probed.value : await probe(program, level !== 'node', { missing })
       const isolation = reportOf(held, program)
-      const isUnconfined = report.kind === 'broken' && report.code === 'sandbox_launch_failed'
+      const isUnconfined = report.kind === 'broken' && report.code === SANDBOX_LAUNCH_FAILED
       if (isUnconfined) forgetProgramFiles(program)
       if (level === 'kernel') {
         if (Object.values(isolation.guarantees).some(({ held }) => !held)) throw unavailable(isolation)
@@ -370,10 +371,10 @@ async function runFiles(files, buildRoot, options, permissionModel) {
   }
   if (report.kind === 'unusable') {
     if (isGivenModule(checked, report)) throw unusableModule(checked, report)
-    return failed(FORGED, 'import', 'sandbox_result_invalid')
+    return failed(FORGED, 'import', SANDBOX_RESULT_INVALID)
   }
   if (report.kind === 'broken') return failed(report.message, report.type, report.code)
-  if (report.kind !== 'run') return failed(`a run gave a ${report.kind}`, 'import', 'sandbox_result_invalid')
+  if (report.kind !== 'run') return failed(`a run gave a ${report.kind}`, 'import', SANDBOX_RESULT_INVALID)
   for (const error of report.errors) errors.push(toDiscoveryError(error))
   const { entitySet, provenanceByName } = report
   try {
@@ -381,7 +382,7 @@ async function runFiles(files, buildRoot, options, permissionModel) {
     return { entities, entitySet, errors, provenanceByName, ...told }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return failed(`the entities of sandbox:run cannot be decoded: ${reason}`, 'import', 'sandbox_result_invalid')
+    return failed(`the entities of sandbox:run cannot be decoded: ${reason}`, 'import', SANDBOX_RESULT_INVALID)
   }
 }
 
@@ -437,7 +438,7 @@ function evaluationError(report, fileErrors, options, words) {
     case 'unusable':
       return isGivenModule(options, report)
         ? unusableModule(options, report)
-        : Object.assign(new Error(words.failed + FORGED), { code: 'sandbox_result_invalid' })
+        : Object.assign(new Error(words.failed + FORGED), { code: SANDBOX_RESULT_INVALID })
     case 'refused':
       return Object.assign(new Error(`${words.refused}\n${listed(report.list)}`), { refused: report.list })
     case 'failed': {

@@ -342,7 +342,7 @@ const REFUSED = /** @type {const} */ ([
 /**
  * Makes sure that the restriction is really on, where this is a sandboxed run at all: a host program that ignores the
  * switch must be a failed run and not an open one.
- * @throws {Error} sandbox_not_restricted
+ * @throws {Error} where it is not
  */
 function requireRestriction() {
   if (resultDescriptor === undefined) return
@@ -357,14 +357,12 @@ function requireRestriction() {
 
 /**
  * @param {string} reason
- * @returns {Error & { code: string }}
+ * @returns {Error}
  */
 function notRestricted(reason) {
-  const error = new ErrorConstructor(
+  return new ErrorConstructor(
     `The sandbox is not in force in ${execPath}: ${reason}. Give a Node of version 20 or later as nodePath.`,
   )
-  put(error, 'code', 'sandbox_not_restricted')
-  return /** @type {Error & { code: string }} */ (error)
 }
 
 /**

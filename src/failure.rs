@@ -218,30 +218,49 @@ checkpoint_codes! {
     CopyFailed => "copy_failed",
 }
 
-/// Why a sandboxed run as a whole gave no result, where it was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum SandboxCode {
+macro_rules! sandbox_codes {
+    ($($(#[doc = $meaning:literal])+ $variant:ident => $text:literal,)*) => {
+        /// A `sandbox_*` code: why a sandboxed run as a whole gave no result.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum SandboxCode { $($(#[doc = $meaning])+ $variant,)* }
+
+        impl SandboxCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as programs match it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => concat!("sandbox_", $text),)* }
+            }
+        }
+    };
+}
+
+sandbox_codes! {
     /// It took longer than `timeoutMs`.
-    #[serde(rename = "sandbox_timeout")]
-    Timeout,
+    Timeout => "timeout",
     /// It took more memory than `memoryLimitMb` allows.
-    #[serde(rename = "sandbox_memory_limit")]
-    MemoryLimit,
+    MemoryLimit => "memory_limit",
     /// It took more processor time than `cpuSeconds`.
-    #[serde(rename = "sandbox_cpu_limit")]
-    CpuLimit,
+    CpuLimit => "cpu_limit",
     /// Its result is larger than `maxResultBytes`, or has more values or levels than are taken.
-    #[serde(rename = "sandbox_result_limit")]
-    ResultLimit,
+    ResultLimit => "result_limit",
     /// What it sent is no result.
-    #[serde(rename = "sandbox_result_invalid")]
-    ResultInvalid,
+    ResultInvalid => "result_invalid",
     /// It ended, or closed its descriptor, before it had a result.
-    #[serde(rename = "sandbox_exited")]
-    Exited,
+    Exited => "exited",
     /// It could not be confined or started.
-    #[serde(rename = "sandbox_launch_failed")]
-    LaunchFailed,
+    LaunchFailed => "launch_failed",
+    /// The kernel was to hold it, and does not hold all of it here.
+    IsolationUnavailable => "isolation_unavailable",
+}
+
+impl Serialize for SandboxCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 /// Which rule a refused symlink broke.

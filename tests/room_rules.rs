@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sallyport::failure::{CheckpointCode, ContainedCode};
+use sallyport::failure::{CheckpointCode, ContainedCode, SandboxCode};
 
 /// The rooms, and which others each may use. What is not listed here is not a room yet: list it.
 const ROOMS: [(&str, &[&str]); 9] = [
@@ -186,7 +186,7 @@ fn unsafe_code_stands_only_where_it_may() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-const PREFIXES: [&str; 2] = ["contained_execution_", "file_checkpoint_"];
+const PREFIXES: [&str; 3] = ["contained_execution_", "file_checkpoint_", "sandbox_"];
 
 #[test]
 fn codes_are_written_down_once_in_rust() {
@@ -205,6 +205,7 @@ fn javascript_names_only_codes_that_are_looked_up_in_the_table() {
         .iter()
         .map(|code| code.as_str())
         .chain(CheckpointCode::ALL.iter().map(|code| code.as_str()))
+        .chain(SandboxCode::ALL.iter().map(|code| code.as_str()))
         .collect();
     let mut found = Vec::new();
     let mut files = files_below(&repository().join("js"), "js");

@@ -9,6 +9,7 @@ const os = require('node:os')
 
 const binding = require('../binding')
 const { runJob } = require('../job')
+const { SANDBOX_ISOLATION_UNAVAILABLE } = require('./codes')
 const { launcherPath } = require('./launcher')
 const { nodeProgram } = require('./node-program')
 const { optional, requireAbsolutePath, requireObject } = require('../arguments')
@@ -118,9 +119,9 @@ async function layersFor(level, program, readable) {
 function reportOf(answer, program) {
   const { guarantees } = answer
   const held = Object.values(guarantees).map((guarantee) => guarantee.held)
-  const kernelAsked = Object.entries(guarantees).some(([name, { held: isHeld }]) => isHeld && name !== 'memory')
+  const isPartlyHeld = Object.entries(guarantees).some(([name, { held: isHeld }]) => isHeld && name !== 'memory')
   return {
-    level: held.every(Boolean) ? 'kernel' : kernelAsked ? 'partial' : 'node',
+    level: held.every(Boolean) ? 'kernel' : isPartlyHeld ? 'partial' : 'node',
     guarantees,
     kernel: os.release(),
     landlockAbi: answer.layers.landlockAbi,
@@ -165,7 +166,7 @@ function missingGuarantees(report) {
 function unavailable(report) {
   const lines = missingGuarantees(report).map(([name, { reason }]) => `  ${name}: ${reason}`)
   const message = `The sandboxed run cannot be held by the kernel here. Not held:\n${lines.join('\n')}\n${ADVICE}`
-  return Object.assign(new Error(message), { code: 'sandbox_isolation_unavailable', isolation: report })
+  return Object.assign(new Error(message), { code: SANDBOX_ISOLATION_UNAVAILABLE, isolation: report })
 }
 
 /**
@@ -177,7 +178,7 @@ function unavailable(report) {
 function unconfined({ message }, report) {
   const isolation = { ...report, level: /** @type {const} */ ('node'), guarantees: allGuarantees(false, message) }
   const told = `${message}. It was demanded that the kernel holds it.`
-  return Object.assign(new Error(told), { code: 'sandbox_isolation_unavailable', isolation })
+  return Object.assign(new Error(told), { code: SANDBOX_ISOLATION_UNAVAILABLE, isolation })
 }
 
 /**

@@ -6,7 +6,7 @@ use napi_derive::napi;
 use serde::Serialize;
 
 use crate::failure::{
-    APPROVAL_FALLBACK_REASONS, CheckpointCode, ContainedCode, Disposition, Failure, Phase, Remediation,
+    APPROVAL_FALLBACK_REASONS, CheckpointCode, ContainedCode, Disposition, Failure, Phase, Remediation, SandboxCode,
 };
 
 /// A fault of this package as the error that JavaScript gets, with the code of all such faults. napi's own would be
@@ -29,6 +29,7 @@ struct Table {
     codes: Vec<Row>,
     approval_fallback_reasons: Vec<&'static str>,
     checkpoint_codes: Vec<&'static str>,
+    sandbox_codes: Vec<&'static str>,
 }
 
 /// Every code with its phase, disposition and remediation, as JSON.
@@ -44,6 +45,7 @@ pub(crate) fn failure_table() -> napi::Result<String, String> {
         codes: ContainedCode::ALL.iter().map(row).collect(),
         approval_fallback_reasons: APPROVAL_FALLBACK_REASONS.iter().map(|code| code.as_str()).collect(),
         checkpoint_codes: CheckpointCode::ALL.iter().map(|code| code.as_str()).collect(),
+        sandbox_codes: SandboxCode::ALL.iter().map(|code| code.as_str()).collect(),
     };
     serde_json::to_string(&table).map_err(internal)
 }
