@@ -261,6 +261,23 @@ describe('the host', () => {
     }
   })
 
+  it('that ends while a bundle is made for a caller leaves nothing', async () => {
+    const given = setting()
+    const { workspace, input } = given
+    const body = `${LOOK}
+      const driverSource = sallyport.generateDriverSource({ files: [file], buildRoot: root })
+      void sallyport.bundleDriver(driverSource, { buildRoot: root })
+      setImmediate(() => {
+        send(look().left.length)
+        process.exit(0)
+      })
+      await new Promise(() => {})
+      `
+    const [made] = await runChild(body, { workspace, input, nodeOptions: ['--expose-gc'] })
+    expect(made).toBe(1)
+    expect(await left(given)).toEqual({ bundles: [], processes: [] })
+  })
+
   it('may lose its bundlers at any moment: no file is blamed, nothing is thrown past the caller', async () => {
     const { workspace, input } = setting()
     const [result] = await runChild(

@@ -20,7 +20,7 @@ const {
 } = require('./arguments')
 const { build, bundlePathIn } = require('./bundle/build')
 const { createContainment } = require('./bundle/containment')
-const { createBundleDirectory } = require('./bundle/directory')
+const { holdBundleDirectory, releaseBundleDirectory, removeBundleDirectory } = require('./bundle/directory')
 const { resolveExternalPackages } = require('./bundle/packages')
 const { requireModules } = require('./sandbox/driver')
 const { refuseMisspelt } = require('./spelling')
@@ -169,12 +169,13 @@ async function bundleDriver(driverSource, options = {}) {
   const { tempPrefix, ...rest } = checkOptions(options)
   rest.signal?.throwIfAborted()
   const start = performance.now()
-  const bundleDir = createBundleDirectory(tempPrefix)
+  const bundleDir = holdBundleDirectory(tempPrefix)
   try {
     const { bundlePath, externalReadPaths, bytes } = await buildBundle({ driverSource, bundleDir, ...rest })
+    releaseBundleDirectory(bundleDir)
     return { bundlePath, bundleDir, externalReadPaths, durationMs: performance.now() - start, bytes }
   } catch (error) {
-    await fs.rm(bundleDir, { recursive: true, force: true })
+    await removeBundleDirectory(bundleDir)
     throw error
   }
 }

@@ -8,8 +8,8 @@
 // esbuild's own search has many rules, and which one wins depends on its version. So this looks at every file that any of
 // them could lead to: what is looked at in vain costs little, and what is passed over is a way out. What two readers can
 // take for different things (a key that is there twice, text that is no Unicode, ends of lines that only some know) is
-// taken for a fault, and not for what it looks like from here. Nothing here is left
-// to Node's resolver, which reads manifests synchronously, and a FIFO in place of one would stop the caller for ever.
+// taken for a fault, and not for what it looks like from here. Nothing here is left to Node's resolver, which reads
+// manifests synchronously, and a FIFO in place of one would stop the caller for ever.
 
 const fs = require('node:fs/promises')
 const path = require('node:path')

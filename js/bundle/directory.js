@@ -1,8 +1,7 @@
 'use strict'
 
 // The directory of a bundle: fresh for each call, private, canonical, and gone after it, whatever happens. Fails with the
-// system's errors. Source:
-// contract/sandbox.md, "Bundling".
+// system's errors. Source: contract/sandbox.md, "Bundling".
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -24,8 +23,8 @@ function createBundleDirectory(prefix = BUNDLE_PREFIX) {
 }
 
 /**
- * The directories of runs that go on. Where the process exits in the middle, what follows an `await` never comes; the
- * listener is there only while a run goes on.
+ * The directories of runs and bundles that are being made. Where the process exits in the middle, what follows an `await`
+ * never comes; the listener is there only as long as there are any.
  * @type {Set<string>}
  */
 const bundleDirectories = new Set()
@@ -42,9 +41,12 @@ function removeBundleDirectories() {
   }
 }
 
-/** @returns {string} a directory that the end of the process removes too */
-function holdBundleDirectory() {
-  const directory = createBundleDirectory()
+/**
+ * @param {string} [prefix]
+ * @returns {string} a directory that the end of the process removes too
+ */
+function holdBundleDirectory(prefix) {
+  const directory = createBundleDirectory(prefix)
   if (bundleDirectories.size === 0) process.on('exit', removeBundleDirectories)
   bundleDirectories.add(directory)
   return directory
@@ -59,11 +61,19 @@ async function copyReadable(source, target) {
   await fs.promises.chmod(target, 0o600)
 }
 
-/** @param {string} directory */
-async function removeBundleDirectory(directory) {
-  await fs.promises.rm(directory, { recursive: true, force: true })
+/**
+ * Leaves a directory to the caller, whose it is from now on.
+ * @param {string} directory
+ */
+function releaseBundleDirectory(directory) {
   bundleDirectories.delete(directory)
   if (bundleDirectories.size === 0) process.off('exit', removeBundleDirectories)
 }
 
-module.exports = { copyReadable, createBundleDirectory, holdBundleDirectory, removeBundleDirectory }
+/** @param {string} directory */
+async function removeBundleDirectory(directory) {
+  await fs.promises.rm(directory, { recursive: true, force: true })
+  releaseBundleDirectory(directory)
+}
+
+module.exports = { copyReadable, holdBundleDirectory, releaseBundleDirectory, removeBundleDirectory }

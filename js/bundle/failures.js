@@ -4,6 +4,8 @@
 // for the file and throws it, so that one bad file is one bad file. Pure. Source of the rules: contract/sandbox.md,
 // "Bundling" and "Errors".
 
+const { deniedMessage } = require('../sandbox/classify')
+
 /** @typedef {import('esbuild').Message} Message */
 
 /**
@@ -69,7 +71,7 @@ function refusal(file, target, specifier, position = {}) {
   return {
     type: 'permission',
     file,
-    message: `sandbox denied FileSystemRead (${resource}): "${placeOf(file, position)}" attempted an operation outside the sandbox's allowlist`,
+    message: deniedMessage('FileSystemRead', resource, placeOf(file, position)),
     ...position,
     target,
     specifier,

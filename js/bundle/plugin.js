@@ -9,6 +9,7 @@ const { builtinModules } = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
+const { deniedMessage } = require('../sandbox/classify')
 const { OWN_MODULES, PREBUILT_RUNTIME, RUNTIME_NAME } = require('../sandbox/runtime-modules')
 const { failureModule } = require('./failures')
 const { withLocation } = require('./location')
@@ -270,7 +271,7 @@ function loaderOf(file, attributes) {
  */
 function addonModule(addon, importer) {
   const resource = `${addon}, required by ${JSON.stringify(importer)}`
-  const message = `sandbox denied Addons (${resource}): "${importer}" attempted an operation outside the sandbox's allowlist`
+  const message = deniedMessage('Addons', resource, importer)
   const fields = { code: 'ERR_DLOPEN_DISABLED', permission: 'Addons', resource, path: addon }
   return `throw Object.assign(new Error(${JSON.stringify(message)}), ${JSON.stringify(fields)}); module.exports = {}`
 }

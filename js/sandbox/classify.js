@@ -26,4 +26,16 @@ function classifyChildError(file, error, fallbackType) {
   return new DiscoveryError(about, classified.message, classified.type)
 }
 
-module.exports = { classifyChildError }
+/**
+ * The sentence of a denial that was found out here, before a child could meet it.
+ * @param {'FileSystemRead' | 'Addons'} permission
+ * @param {string} resource
+ * @param {string} place a file, and where in it
+ * @returns {string}
+ */
+function deniedMessage(permission, resource, place) {
+  const description = { isError: true, code: 'ERR_ACCESS_DENIED', permission, resource }
+  return fromJson(binding.classifyError(place, toJson(description), toJson('permission'))).message
+}
+
+module.exports = { classifyChildError, deniedMessage }

@@ -1,7 +1,8 @@
 //! The launcher: confines itself by the plan that it is given on its standard input, and becomes the child.
 //!
-//! It is started by the addon with an environment that is the child's, and writes nothing but [`LaunchLine`]s as
-//! JSON to the socket; where it cannot do what it was told, that is the last of them, and it ends with 1. Started by hand it says so.
+//! It is started by the addon with an environment that is the child's, and writes nothing but [`LaunchLine`]s as JSON to
+//! the socket; where it cannot do what it was told, that is the last of them, and it ends with 1. Started by hand it says
+//! so.
 
 #![allow(clippy::print_stderr, reason = "a program that was started by hand must say what it is")]
 
