@@ -14,6 +14,9 @@ use sallyport::sandbox::child::{ChildRequest, Exit, Signals, run};
 /// With this in its environment a test is the child.
 const IS_CHILD: &str = "SALLYPORT_TEST_TRIES_CALLS";
 
+/// `SECCOMP_RET_ALLOW`.
+static ALLOW: u32 = 0x7fff_0000;
+
 /// What a child may not do, each with the outcome of trying it.
 fn refused_calls() -> Vec<(&'static str, i64)> {
     let zero = std::fs::File::options().read(true).write(true).open("/dev/zero").unwrap();
@@ -24,7 +27,7 @@ fn refused_calls() -> Vec<(&'static str, i64)> {
         let place = unsafe { libc::mmap(std::ptr::null_mut(), 1 << 21, protection, flags, descriptor, 0) };
         if place == libc::MAP_FAILED { -1 } else { 0 }
     };
-    // SAFETY: none of these calls takes a pointer.
+    // SAFETY: none of these calls takes a pointer but the last but one, to a constant.
     unsafe {
         vec![
             ("mmap of /dev/zero, shared", map(libc::MAP_SHARED)),
@@ -35,6 +38,10 @@ fn refused_calls() -> Vec<(&'static str, i64)> {
             ("prctl PR_SET_DUMPABLE", i64::from(libc::prctl(libc::PR_SET_DUMPABLE, 1))),
             ("prctl PR_SET_CHILD_SUBREAPER", i64::from(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1))),
             ("map_shadow_stack", libc::syscall(453, 0, 4096, 0)),
+            // Asks for the version; makes nothing.
+            ("landlock_create_ruleset", libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, 1)),
+            // Whether it has an action; sets nothing.
+            ("seccomp", libc::syscall(libc::SYS_seccomp, 2, 0, &raw const ALLOW)),
             ("socket", i64::from(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0))),
         ]
     }

@@ -128,7 +128,7 @@ class Service {
     // Where modules cannot be loaded anew (Jest keeps its own cache of them) the next service is of the same module, which
     // would keep this program. Not before all that it wrote has arrived: what waits for an answer would wait for ever.
     program.once('close', () => void this.#esbuild.stop())
-    if (program.pid !== undefined) binding.limitProcessMemory(program.pid, PROGRAM_BYTES)
+    if (program.pid !== undefined) boundMemory(program.pid)
     const measure = longestAnswer()
     program.stdout?.on('data', (/** @type {Buffer} */ chunk) => {
       if (measure(chunk) <= ANSWER_BYTES) return
@@ -253,6 +253,22 @@ class Services {
 
   end() {
     this.#own?.end()
+  }
+}
+
+/**
+ * Where nobody may be limited, which a filter around this process can bring, a build goes on all the same and it is told.
+ * @param {number} pid
+ */
+function boundMemory(pid) {
+  try {
+    binding.limitProcessMemory(pid, PROGRAM_BYTES)
+  } catch (error) {
+    if (!binding.isToldFirst('bundler-memory')) return
+    process.stderr.write(
+      `sallyport: the memory of esbuild's program is not bounded here, so a project can make it take all there is ` +
+        `(${/** @type {Error} */ (error).message}). Allow prlimit64 in the profile of the container.\n`,
+    )
   }
 }
 

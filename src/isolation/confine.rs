@@ -207,14 +207,22 @@ const MOST_DESCRIPTORS: u64 = 1024;
 /// The most timers and queued signals of a child. Node uses none of either.
 const MOST_QUEUED_SIGNALS: u64 = 64;
 
+/// The largest stack of the first thread, in bytes: twice what is usual.
+const LARGEST_STACK: u64 = 16 * 1024 * 1024;
+
 fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
-    // No core file: it would hold what the child read. No file may grow: the child writes none.
-    set(Resource::Core, 0, 0, "forbidding core files")?;
+    // No core: it would hold what the child read. A limit of 0 keeps it out of files only; 1 is less than any file takes,
+    // and the one number with which it is not handed to a program that collects cores either, core(5).
+    set(Resource::Core, 1, 1, "forbidding cores")?;
+    // No file may grow: the child writes none.
     set(Resource::Fsize, 0, 0, "forbidding files")?;
     // Node raises the soft limit to the hard one at its start, in many steps, which the filters refuse: it is there.
     set(Resource::Nofile, MOST_DESCRIPTORS, MOST_DESCRIPTORS, "limiting descriptors")?;
     // Timers and queued signals are counted for the user: without this a child could take all of them.
     set(Resource::Sigpending, MOST_QUEUED_SIGNALS, MOST_QUEUED_SIGNALS, "limiting queued signals")?;
+    // The stack of the first thread is counted for nobody, and locked memory cannot be taken from it again.
+    set(Resource::Stack, LARGEST_STACK, LARGEST_STACK, "limiting its stack")?;
+    set(Resource::Memlock, 0, 0, "forbidding locked memory")?;
     if let Some(seconds) = limits.cpu_seconds {
         // The soft limit ends it by a signal that says why; the hard one is for who ignores that.
         set(Resource::Cpu, seconds, seconds.saturating_add(1), "limiting processor time")?;
@@ -227,8 +235,9 @@ fn limit(limits: ResourceLimits) -> Result<(), LaunchFailure> {
 
 /// Sets a limit, or leaves a stricter one that was inherited.
 fn set(resource: Resource, soft: u64, hard: u64, step: &str) -> Result<(), LaunchFailure> {
-    let inherited = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-    let limit = Rlimit { current: Some(soft.min(inherited)), maximum: Some(hard.min(inherited)) };
+    let inherited = getrlimit(resource);
+    let hard = hard.min(inherited.maximum.unwrap_or(u64::MAX));
+    let limit = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
     setrlimit(resource, limit).map_err(failed(step))
 }
 

@@ -13,9 +13,11 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::fs::Beneath;
 
 /// What a child may open, by canonical paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,10 +134,11 @@ fn enforce(version: u32, policy: &LandlockPolicy, nodes: Vec<(OwnedFd, bool)>) -
 
 /// Opens a canonical path to name it in a rule. A link anywhere on it means that it was swapped since it was resolved.
 fn open(path: &str) -> Result<(OwnedFd, bool), Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let node = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags, Mode::empty())?,
-        other => other?,
+    let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let node = match path.strip_prefix('/') {
+        Some("") => root,
+        Some(below) => Beneath::detected().open(root.as_fd(), below.as_bytes(), OFlags::PATH)?,
+        None => return Err(Errno::INVAL),
     };
     let mode = rustix::fs::fstat(node.as_fd())?.st_mode;
     Ok((node, rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Directory))

@@ -2,7 +2,7 @@
 //!
 //! Three programs, because a filter of `seccompiler` has one action for what matches (a stacked call gets the strictest
 //! answer of all programs): one that refuses other architectures, x32 and calls that nobody here has judged; one that
-//! answers EPERM; one that answers ENOSYS. Fails with a sentence for a person. Source: `contract/sandbox.md`,
+//! answers ENOSYS; one that answers EPERM. Fails with a sentence for a person. Source: `contract/sandbox.md`,
 //! "Isolation"; seccomp(2).
 
 use std::collections::BTreeMap;
@@ -29,15 +29,16 @@ const ACTION_ALLOW: u32 = 0x7fff_0000;
 const ACTION_ERRNO: u32 = 0x0005_0000;
 const ACTION_KILL: u32 = 0x8000_0000;
 
-/// The programs for an architecture, in the order in which they are installed; `own_pid` is the process they are for.
+/// The programs for an architecture, in the order in which they are installed: the last refuses more of them. `own_pid`
+/// is the process they are for.
 ///
 /// # Errors
 /// A sentence for a person: the table does not make a program.
 pub fn programs(architecture: Architecture, own_pid: u32) -> Result<Vec<BpfProgram>, String> {
     Ok(vec![
         known_calls(architecture),
-        filter(REFUSED, EPERM, architecture, own_pid)?,
         filter(NOT_THERE, ENOSYS, architecture, own_pid)?,
+        filter(REFUSED, EPERM, architecture, own_pid)?,
     ])
 }
 

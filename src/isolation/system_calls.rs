@@ -104,7 +104,8 @@ const HARMLESS_IOCTL: &[u64] = &[0x5401, 0x802c_542a, 0x5413, 0x541b, 0x5421, 0x
 /// `MAP_SHARED`, of which `MAP_SHARED_VALIDATE` has the bit too. `SQLite` maps the index of a log so, to read it.
 const SHARED: u64 = 0x1;
 
-/// `PROT_WRITE`: where it is shared and the file is `/dev/zero`, that is memory that `RLIMIT_DATA` does not count.
+/// `PROT_WRITE`: where it is shared and the file is `/dev/zero`, that is memory that `RLIMIT_DATA` does not count. What is
+/// mapped to be read can be made writable later where the file was opened for writing, which is for Landlock to refuse.
 const WRITE: u64 = 0x2;
 
 /// `MAP_SHARED | MAP_ANONYMOUS`: likewise.
@@ -290,6 +291,11 @@ pub const REFUSED: &[Refused] = &[
     new("statmount", 457),
     new("listmount", 458),
     new("open_tree_attr", 467),
+    // Layers of its own: the kernel keeps the rules and programs of each, for every thread, and counts them for nobody.
+    new("landlock_create_ruleset", 444),
+    new("landlock_add_rule", 445),
+    new("landlock_restrict_self", 446),
+    both("seccomp", 317, 277),
     // Memory that no limit counts, and shared memory of other processes.
     ("mmap", Some(9), Some(222), When::Bits(3, SHARED_ANONYMOUS)),
     ("mmap", Some(9), Some(222), When::BothBits((3, SHARED), (2, WRITE))),
