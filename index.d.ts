@@ -812,7 +812,8 @@ export interface IsolationProbe extends IsolationReport {
   userNamespaces: boolean | null
   /**
    * What each layer does by itself. The attempts: `read`, `list`, `write`, `truncate` (files outside), `network` (sockets), `process`
-   * (fork), `signal`, `signalByDescriptor`, `memory` (private), `uncountedMemory` (shared, growing down), `namespace`.
+   * (fork), `signal`, `signalByDescriptor`, `memory` (private), `uncountedMemory` (shared, growing down), `memoryDevice`
+   * (opening `/dev/zero` for writing), `namespace`.
    */
   layers: Record<'landlock' | 'seccomp' | 'resource-limits', IsolationLayer>
 }

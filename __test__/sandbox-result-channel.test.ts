@@ -142,7 +142,9 @@ describe('an attack on the result channel', () => {
       'a.ts': forging(`'{"kind":"run","entitySet":{"entities":[]},"provenanceByName":{},"errors":[${before}' +
         new Array(${count}).fill('${element}').join() + '${after}]}'`),
     })
-    const { result, growth } = await watched((onOutput) => project.run(undefined, { maxResultBytes: 2 ** 22, onOutput }))
+    const { result, growth } = await watched((onOutput) =>
+      project.run(undefined, { maxResultBytes: 2 ** 22, onOutput }),
+    )
     expect(result.errors.length).toBe(before === '' ? 1001 : 1)
     expect(growth).toBeLessThan(64 * MEBIBYTE)
   })
@@ -253,12 +255,12 @@ describe('a program given as nodePath', () => {
   })
 
   it.each([
-    ['ends at once', 'exit 0', 'exited before reporting', 'sandbox_exited'],
+    ['ends at once', 'exit 0', 'ended before any of its files was evaluated .exit code 0.', 'sandbox_exited'],
     ['fails with words', 'echo "I am no Node" >&2; exit 7', 'exit code 7.*I am no Node', 'sandbox_exited'],
     ['waits for ever', 'exec sleep 1000', '1500|1\\.5', 'sandbox_timeout'],
     ['writes to the result', 'echo garbage >&3', 'maxResultBytes', 'sandbox_result_limit'],
     ['ends within the length', 'printf x >&3', 'within the four bytes', 'sandbox_result_invalid'],
-    ['copies its input', 'exec cat', 'exited before reporting', 'sandbox_exited'],
+    ['copies its input', 'exec cat', 'ended before any of its files was evaluated', 'sandbox_exited'],
   ])('that claims to be a Node but %s is a failed run', async (_what, text, said, code) => {
     const project = sandboxProject({ 'a.ts': RAN })
     const nodePath = script(project, `if [ "$1" = --version ]; then echo v22.20.0; exit; fi\n${text}`)

@@ -55,6 +55,7 @@ const ATTEMPTS = Object.freeze({
   truncate: 'emptying',
   memory: 'memory above its limit',
   uncountedMemory: 'memory that no limit counts',
+  memoryDevice: 'files that give such memory',
   namespace: 'namespaces',
 })
 
@@ -103,12 +104,19 @@ function adviceOn(report, around) {
   const advice = []
   const { files, network, processes, signals, memory } = report.guarantees
   if (!files.held) advice.push(adviceOnLandlock(report, around))
-  // The limit holds half of it, and the filters the other half.
+  // The limit holds a part of it, the filters another, and Landlock, of which files tell already, the third.
   const isLimited = memory.by.includes('resource-limits')
-  const needsSeccomp = !network.held || !processes.held || (!signals.held && files.held) || (!memory.held && isLimited)
+  const needsSeccomp =
+    !network.held ||
+    !processes.held ||
+    (!signals.held && files.held) ||
+    (!memory.held && isLimited && !memory.by.includes('seccomp'))
   if (needsSeccomp) advice.push(adviceOnSeccomp(around))
   if (!memory.held && !isLimited) {
-    advice.push('Memory: this kernel does not enforce RLIMIT_DATA. Bound the memory of the whole container or service.')
+    advice.push(
+      'Memory: this kernel does not enforce RLIMIT_DATA, or /proc is missing, by which a child is looked at. Bound the ' +
+        'memory of the whole container or service.',
+    )
   }
   return advice
 }

@@ -4,6 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sallyport::isolation::plan::Layer;
 use sallyport::sandbox::child::{ChildEnd, Exit, Fault};
 use sallyport::sandbox::classify::Boundary;
 use sallyport::sandbox::frame::FrameReader;
@@ -25,11 +26,12 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
         let end = ChildEnd {
             frame: body,
             exit: Some(Exit::Code(1)),
+            began: true,
             stderr_tail: "stderr".to_owned(),
             launcher: Vec::new(),
         };
         for expected in [Expected::Run, Expected::Value] {
-            let told = report(&end, expected, &Boundary::new(Vec::new(), true), "label");
+            let told = report(&end, expected, &Boundary::new(Vec::new(), vec![Layer::Landlock, Layer::Seccomp]), "label");
             serde_json::to_vec(&told).expect("a report can be written");
         }
     }

@@ -303,8 +303,11 @@ impl SandboxRequest {
         }
         let end = end?;
         // What a run at best-effort went without refuses nothing.
-        let is_kernel = |line: &LaunchLine| matches!(line, LaunchLine::Applied(Layer::Landlock | Layer::Seccomp));
-        let boundary = Boundary::new(self.readable, end.launcher.iter().any(is_kernel));
+        let applied = end.launcher.iter().filter_map(|line| match line {
+            LaunchLine::Applied(layer) if *layer != Layer::ResourceLimits => Some(*layer),
+            _ => None,
+        });
+        let boundary = Boundary::new(self.readable, applied.collect());
         let missing = end.launcher.iter().filter_map(|line| match line {
             LaunchLine::Missing(layer, reason) => Some((*layer, reason.as_str())),
             _ => None,

@@ -10,6 +10,7 @@ use napi_derive::napi;
 use serde::Deserialize;
 
 use super::failure::internal;
+use crate::isolation::plan::Layer;
 use crate::sandbox::classify::{Boundary, ErrorType, RawError, classify};
 use crate::sandbox::driver::{DriverTask, TrustedModules, generate_driver};
 
@@ -31,7 +32,7 @@ pub(crate) fn classify_error(file: String, raw_json: String, fallback_json: Stri
     let raw: RawError<'_> = read(&raw_json)?;
     let fallback: ErrorType = read(&fallback_json)?;
     // What is classified outside of a run may have met the kernel's layers; no directory of it is known to be readable.
-    let boundary = Boundary::new(Vec::new(), true);
+    let boundary = Boundary::new(Vec::new(), vec![Layer::Landlock, Layer::Seccomp]);
     serde_json::to_string(&classify(&file, &raw, fallback, &boundary)).map_err(internal)
 }
 

@@ -128,6 +128,8 @@ pub struct Probed {
     pub memory: bool,
     /// Taking memory that no limit counts: shared, or growing down.
     pub uncounted_memory: bool,
+    /// Opening `/dev/zero` for writing: its shared pages are memory that no limit counts.
+    pub memory_device: bool,
     /// Emptying a file outside by opening it for nothing else.
     pub truncate: bool,
     /// Making a user namespace, in which a process has every capability.

@@ -45,6 +45,11 @@ pub fn attempt(file: &str, memory_bytes: u64) -> Probed {
         uncounted_memory: [libc::MAP_SHARED, libc::MAP_PRIVATE | libc::MAP_GROWSDOWN]
             .into_iter()
             .all(|flags| is_refused(&map(memory_bytes, flags))),
+        // Where there is none it cannot be used.
+        memory_device: match rustix::fs::open("/dev/zero", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::NOENT) => true,
+            opened => is_refused(&opened),
+        },
         // The last: where it is granted, this process has other rights from here on.
         namespace: cannot_unshare(),
     }

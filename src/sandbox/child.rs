@@ -24,7 +24,7 @@ use super::output::OutputStream;
 use crate::failure::{Failure, Result};
 use crate::fs::absolute::{first_names, read_start};
 use crate::isolation::channel;
-use crate::isolation::plan::{LaunchFailure, LaunchLine, LaunchPlan, read_report};
+use crate::isolation::plan::{LaunchFailure, LaunchLine, LaunchPlan, ResourceLimits, read_report};
 
 /// How long a child may go on after its result is complete, or after it closed the result descriptor: long enough to
 /// end by itself, short enough that nobody waits for it.
@@ -72,6 +72,8 @@ struct State {
     begun: bool,
     control_read: Option<OwnedFd>,
     control_write: Option<OwnedFd>,
+    /// The other end of what the child was told, by which it shows whether it was heard.
+    told: Option<OwnedFd>,
 }
 
 impl Signals {
@@ -87,6 +89,7 @@ impl Signals {
             begun: false,
             control_read: Some(control_read),
             control_write: Some(control_write),
+            told: None,
         };
         Ok(Self { wake, state: Mutex::new(state) })
     }
@@ -108,14 +111,11 @@ impl Signals {
 
     /// Tells the child to begin. Again, or after its end, it does nothing.
     pub fn begin(&self) {
-        let control = {
-            let mut state = self.lock();
-            state.begun = true;
-            state.control_write.take()
-        };
-        if let Some(control) = control {
-            // A child that is gone by now is seen by its end.
-            let _told = rustix::io::write(&control, b"b");
+        let mut state = self.lock();
+        state.begun = true;
+        if let Some(control) = state.control_write.take() {
+            // A child that is gone by now is seen by its end. The pipe is empty, so this does not wait.
+            state.told = rustix::io::write(&control, b"b").is_ok().then_some(control);
         }
     }
 
@@ -128,6 +128,12 @@ impl Signals {
 
     fn is_cancelled(&self) -> bool {
         self.lock().cancelled
+    }
+
+    /// Whether the child read that it is to begin.
+    fn was_heard(&self) -> bool {
+        let state = self.lock();
+        state.told.as_ref().is_some_and(|told| rustix::io::ioctl_fionread(told) == Ok(0))
     }
 
     /// Whether the child was told to begin, so that nobody writes any more what it begins with.
@@ -186,6 +192,8 @@ pub enum Fault {
     Frame(FrameError),
     /// It used more memory than it may.
     Memory,
+    /// It used up its processor time.
+    ProcessorTime,
     /// Node could not write its trace events to this file, and would wait for it for ever.
     TraceFile(String),
 }
@@ -197,6 +205,8 @@ pub struct ChildEnd {
     pub frame: std::result::Result<Vec<u8>, Fault>,
     /// How it ended by itself; nothing if it was killed from here.
     pub exit: Option<Exit>,
+    /// Whether it came as far as to wait for the bundle, and read that it is there.
+    pub began: bool,
     /// The last of what it wrote to stderr, made harmless.
     pub stderr_tail: String,
     /// What the launcher told.
@@ -295,7 +305,8 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
     waiting.set_non_blocking()?;
     let stop = waiting.wait(request, signals, &reaper, started, on_output)?;
     let killed = !matches!(stop, Stop::Exited);
-    let exit = reaper.reap();
+    let used = processor_time_of(pid);
+    let exit = reaper.reap().filter(|_| !killed);
     let late = waiting.drain(on_output);
     let fault = match stop {
         Stop::Cancelled => return Err(Failure::Aborted),
@@ -313,10 +324,13 @@ pub fn run(request: &ChildRequest, signals: &Signals, on_output: &mut dyn FnMut(
     let frame = match (launch, fault) {
         (Some(failure), _) => Err(Fault::Launch(failure)),
         (None, Some(fault)) => Err(fault),
-        (None, None) => waiting.frame.finish().map_err(Fault::Frame),
+        (None, None) => waiting.frame.finish().map_err(|error| match error {
+            FrameError::Missing if is_out_of_time(exit, used, request.plan.limits) => Fault::ProcessorTime,
+            error => Fault::Frame(error),
+        }),
     };
     let [_, stderr_stream] = &waiting.streams;
-    Ok(ChildEnd { frame, exit: exit.filter(|_| !killed), stderr_tail: stderr_stream.tail(), launcher })
+    Ok(ChildEnd { frame, exit, began: signals.was_heard(), stderr_tail: stderr_stream.tail(), launcher })
 }
 
 /// Why the waiting is over.
@@ -354,6 +368,44 @@ fn memory_of(pid: Pid) -> Option<u64> {
         let threads = process.join("task");
         first_names(&threads, MOST_ASKED).ok()?.iter().find_map(|thread| told(&threads.join(thread)))
     })
+}
+
+/// Whether a child ended because its processor time was used up: by the signal that says so, or, where it listens for that
+/// and goes on, by the one that comes a second later.
+fn is_out_of_time(exit: Option<Exit>, used: Option<Duration>, limits: ResourceLimits) -> bool {
+    const SIGKILL: i32 = 9;
+    const SIGXCPU: i32 = 24;
+    match exit {
+        Some(Exit::Signal(SIGXCPU)) => true,
+        Some(Exit::Signal(SIGKILL)) => {
+            limits.cpu_seconds.zip(used).is_some_and(|(allowed, used)| used >= Duration::from_secs(allowed))
+        }
+        _ => false,
+    }
+}
+
+/// The processor time of a process, all of its threads together; nothing where it is not told. One that has ended and was
+/// not reaped has it too.
+fn processor_time_of(pid: Pid) -> Option<Duration> {
+    let text = read_start(Path::new(&format!("/proc/{}/stat", pid.as_raw_nonzero())), 4096).ok()?;
+    processor_time_in(&text)
+}
+
+/// The same from the text of `proc_pid_stat(5)`: `utime` and `stime`, in ticks of the clock. The name, which is the
+/// child's own, ends with the last parenthesis.
+fn processor_time_in(stat: &[u8]) -> Option<Duration> {
+    let text = String::from_utf8_lossy(stat);
+    let (_name, fields) = text.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    let ticks = times.next()?.ok()?.checked_add(times.next()?.ok()?)?;
+    Some(Duration::from_millis(ticks.checked_mul(1000)? / rustix::param::clock_ticks_per_second().max(1)))
+}
+
+/// Whether the system tells the memory of processes, this one for a start.
+#[must_use]
+pub fn can_see_memory() -> bool {
+    let own = i32::try_from(std::process::id()).ok().and_then(Pid::from_raw);
+    own.and_then(memory_of).is_some()
 }
 
 /// The same from the text of `proc_pid_status(5)`, which has it in KiB.
@@ -568,6 +620,25 @@ mod tests {
         let large = vec![1_u8; 64 * 1024 * 1024];
         assert!(memory_of(own).unwrap() > before + 32 * 1024 * 1024);
         drop(large);
+    }
+
+    #[test]
+    fn the_processor_time_is_that_of_the_process_whatever_its_name_is() {
+        let stat = b"7 (a) 1 (b)) Z 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0 1 0 0 0\n";
+        let ticks = rustix::param::clock_ticks_per_second();
+        assert_eq!(processor_time_in(stat), Some(Duration::from_millis(175 * 1000 / ticks)));
+        assert_eq!(processor_time_in(b"7 (a"), None);
+        let own = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
+        assert!(processor_time_of(own).is_some());
+        let limits = ResourceLimits { cpu_seconds: Some(2), data_bytes: None };
+        let (short, long) = (Some(Duration::from_millis(1990)), Some(Duration::from_secs(3)));
+        assert!(is_out_of_time(Some(Exit::Signal(9)), long, limits));
+        assert!(!is_out_of_time(Some(Exit::Signal(9)), short, limits));
+        assert!(!is_out_of_time(Some(Exit::Signal(9)), None, limits));
+        assert!(!is_out_of_time(Some(Exit::Signal(9)), long, ResourceLimits::default()));
+        assert!(is_out_of_time(Some(Exit::Signal(24)), None, ResourceLimits::default()));
+        assert!(!is_out_of_time(Some(Exit::Code(1)), long, limits));
+        assert!(!is_out_of_time(None, long, limits));
     }
 
     #[test]

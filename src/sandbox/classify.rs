@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::shape::{first, lenient_text};
 use crate::fs::path::{canonical_path, lexical_path};
+use crate::isolation::plan::Layer;
 
 /// The longest text that is taken over, in bytes. The child cuts at 64 Ki units of UTF-16, of which each can be three
 /// bytes: what it cut is not cut again, so that there is one mark.
@@ -96,8 +97,8 @@ const MOST_LOOKS: usize = 1000;
 pub struct Boundary {
     /// Canonical directories that the child may read.
     pub readable: Vec<String>,
-    /// Whether the kernel's layers held the child, so that its refusals are denials.
-    pub kernel: bool,
+    /// The layers of the kernel that held the child, so that their refusals are denials.
+    pub layers: Vec<Layer>,
     /// How often it was looked where a path leads.
     #[serde(skip)]
     looks: Cell<usize>,
@@ -106,8 +107,14 @@ pub struct Boundary {
 impl Boundary {
     /// A boundary that nothing was asked of yet.
     #[must_use]
-    pub fn new(readable: Vec<String>, kernel: bool) -> Self {
-        Self { readable, kernel, looks: Cell::new(0) }
+    pub fn new(readable: Vec<String>, layers: Vec<Layer>) -> Self {
+        Self { readable, layers, looks: Cell::new(0) }
+    }
+
+    /// Whether a refusal of something in the file system can be a denial: Landlock's answer is `EACCES`, that of the
+    /// filters `EPERM`.
+    fn denies_files_by(&self, code: &str) -> bool {
+        self.layers.contains(if code == "EPERM" { &Layer::Seccomp } else { &Layer::Landlock })
     }
 }
 
@@ -215,7 +222,7 @@ fn place(error: &RawError<'_>) -> Option<String> {
 
 /// What the kernel denied: an error number and the operation it was given for.
 fn kernel(error: &RawError<'_>, boundary: &Boundary) -> Option<Denial> {
-    if !boundary.kernel {
+    if boundary.layers.is_empty() {
         return None;
     }
     let code = error.code.as_deref()?;
@@ -243,6 +250,8 @@ fn kernel(error: &RawError<'_>, boundary: &Boundary) -> Option<Denial> {
             operation("ChildProcess", program.or_else(|| error.path.clone()))
         }
         "kill" => operation("Signal", error.path.clone()),
+        // A file's own permissions, where no layer holds files.
+        _ if !boundary.denies_files_by(code) => None,
         // The filters refuse to watch anything, inside too; a file's own permissions would be EACCES.
         "watch" if code == "EPERM" => operation("FileSystemRead", error.path.clone()),
         // The source is opened first: where it may be read, it was the copy that was refused.
@@ -278,6 +287,8 @@ fn told_by_message(code: &str, error: &RawError<'_>, boundary: &Boundary) -> Opt
         // Node takes the number of this one with the wrong sign, so that it has no name.
         ("ERR_SYSTEM_ERROR", Some("uv_interface_addresses")) => ("Net", None),
         ("ERR_SYSTEM_ERROR", Some("uv_os_setpriority")) if refused => ("Signal", None),
+        // What follows is of files.
+        _ if !boundary.layers.contains(&Layer::Landlock) => return None,
         ("ERR_SYSTEM_ERROR", Some("uv_os_get_passwd" | "uv_os_homedir")) if refused => {
             ("FileSystemRead", Some("/etc/passwd".to_owned()))
         }
@@ -331,12 +342,14 @@ pub fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const BOTH: [Layer; 2] = [Layer::Landlock, Layer::Seccomp];
+
     fn coded(code: &str) -> RawError<'static> {
         RawError { is_error: true, message: Some("m".to_owned()), code: Some(code.to_owned()), ..RawError::default() }
     }
 
     fn message(file: &str, error: &RawError<'_>) -> String {
-        classify(file, error, ErrorType::Import, &Boundary::new(vec!["/p".to_owned()], true)).message
+        classify(file, error, ErrorType::Import, &Boundary::new(vec!["/p".to_owned()], BOTH.to_vec())).message
     }
 
     #[test]
@@ -363,7 +376,8 @@ mod tests {
             ..coded("EPERM")
         };
         assert!(message("/p/a.ts", &error).starts_with("sandbox denied Net (127.0.0.1:80): "));
-        let wrapped = r#"{"cause":{"errors":[5,{"code":"EPERM","syscall":"connect","address":"127.0.0.1","port":80}]}}"#;
+        let wrapped =
+            r#"{"cause":{"errors":[5,{"code":"EPERM","syscall":"connect","address":"127.0.0.1","port":80}]}}"#;
         let wrapped: RawError<'_> = serde_json::from_str(wrapped).unwrap();
         assert!(message("/p/a.ts", &wrapped).starts_with("sandbox denied Net (127.0.0.1:80): "));
         let spawn = RawError { syscall: Some("spawn sh".to_owned()), ..coded("EPERM") };
@@ -377,6 +391,33 @@ mod tests {
         assert_eq!(message("/p/a.ts", &error), "m");
         let outside = RawError { path: Some("/q".to_owned()), ..error };
         assert!(message("/p/a.ts", &outside).starts_with("sandbox denied FileSystemRead (/q): "));
+    }
+
+    #[test]
+    fn what_a_layer_does_not_refuse_is_no_denial_where_it_alone_holds() {
+        let by = |layers: &[Layer], error: &RawError<'_>| {
+            let boundary = Boundary::new(vec!["/p".to_owned()], layers.to_vec());
+            classify("", error, ErrorType::Import, &boundary).error_type
+        };
+        let of = |code: &'static str, syscall: &str| RawError {
+            syscall: Some(syscall.to_owned()),
+            path: Some("/q".to_owned()),
+            ..coded(code)
+        };
+        let sqlite = RawError { message: Some("unable to open database file".to_owned()), ..coded("ERR_SQLITE_ERROR") };
+        for error in [of("EACCES", "open"), of("EACCES", "mkdir"), sqlite] {
+            assert_eq!(by(&[Layer::Landlock], &error), ErrorType::Permission, "{error:?}");
+            assert_eq!(by(&[Layer::Seccomp], &error), ErrorType::Import, "{error:?}");
+        }
+        for error in [of("EPERM", "chmod"), of("EPERM", "watch")] {
+            assert_eq!(by(&[Layer::Landlock], &error), ErrorType::Import, "{error:?}");
+            assert_eq!(by(&[Layer::Seccomp], &error), ErrorType::Permission, "{error:?}");
+        }
+        for layer in BOTH {
+            assert_eq!(by(&[layer], &of("EACCES", "connect")), ErrorType::Permission);
+            assert_eq!(by(&[layer], &of("EPERM", "spawn sh")), ErrorType::Permission);
+        }
+        assert_eq!(by(&[], &of("EPERM", "connect")), ErrorType::Import);
     }
 
     #[test]
@@ -397,7 +438,7 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         let link = root.join("out");
         std::os::unix::fs::symlink("/etc", &link).unwrap();
-        let boundary = Boundary::new(vec![root.to_string_lossy().into_owned()], true);
+        let boundary = Boundary::new(vec![root.to_string_lossy().into_owned()], BOTH.to_vec());
         assert!(!is_readable("/etc/passwd", &boundary));
         assert!(!is_readable(&format!("{}/../passwd", root.display()), &boundary));
         assert_eq!(boundary.looks.get(), 0);

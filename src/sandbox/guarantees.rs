@@ -97,11 +97,17 @@ fn try_all(launcher: &Path, root: &PrivateRoot, signals: &Signals) -> Result<Ker
     let landlock = Layers { landlock: Some(LandlockPolicy::default()), seccomp: false, required: true };
     let seccomp = Layers { landlock: None, seccomp: true, required: true };
     let limited = ResourceLimits { data_bytes: Some(PROBE_MEMORY), ..none };
+    let mut resource_limits = attempt(Layer::ResourceLimits, Layers::default(), limited)?;
+    if !child::can_see_memory() {
+        // Memory that is read-only by now is counted by that look alone.
+        let reason = "/proc does not tell the memory of this process, so that of a child cannot be looked at";
+        (resource_limits.refused, resource_limits.reason) = (None, Some(reason.to_owned()));
+    }
     Ok(KernelLayers {
         landlock_abi: landlock::version().ok(),
         landlock: attempt(Layer::Landlock, landlock, none)?,
         seccomp: attempt(Layer::Seccomp, seccomp, none)?,
-        resource_limits: attempt(Layer::ResourceLimits, Layers::default(), limited)?,
+        resource_limits,
     })
 }
 
@@ -242,9 +248,11 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
         &[("landlock", landlock, |probed| probed.truncate), ("seccomp", seccomp, |probed| probed.truncate)],
     );
     let files = guarantee(true, &[("landlock", landlock, |probed| probed.read && probed.list && probed.write)]);
-    // The limit counts private memory only; the filters refuse the rest.
+    // The limit counts private memory only; the filters refuse the rest, but for what is mapped from a file that could be
+    // opened for writing.
     let counted = guarantee(false, &[("resource-limits", limits, |probed| probed.memory)]);
     let uncounted = guarantee(false, &[("seccomp", seccomp, |probed| probed.uncounted_memory)]);
+    let devices = guarantee(false, &[("landlock", landlock, |probed| probed.memory_device)]);
     Guarantees {
         files: both(files, emptied),
         network: guarantee(asked.node_major >= 25, &[("seccomp", seccomp, |probed| probed.network)]),
@@ -257,7 +265,7 @@ pub fn guarantees(layers: &KernelLayers, asked: Asked) -> Guarantees {
                 ("seccomp", seccomp, |probed| probed.signal && probed.signal_by_descriptor),
             ],
         ),
-        memory: both(counted, uncounted),
+        memory: both(both(counted, uncounted), devices),
     }
 }
 
@@ -279,7 +287,15 @@ mod tests {
 
     #[test]
     fn each_guarantee_falls_with_the_layer_that_holds_it() {
-        let files = Probed { read: true, list: true, write: true, truncate: true, signal: true, ..Probed::default() };
+        let files = Probed {
+            read: true,
+            list: true,
+            write: true,
+            truncate: true,
+            signal: true,
+            memory_device: true,
+            ..Probed::default()
+        };
         let calls = Probed {
             network: true,
             process: true,
@@ -303,7 +319,7 @@ mod tests {
 
         let without_landlock = guarantees(&KernelLayers { landlock: layer(None), ..all.clone() }, asked);
         let held: Vec<bool> = without_landlock.each().iter().map(|(_, guarantee)| guarantee.held).collect();
-        assert_eq!(held, [false, true, true, true, true]);
+        assert_eq!(held, [false, true, true, true, false]);
         assert_eq!(without_landlock.files.reason.as_deref(), Some("landlock: not there"));
 
         let without_seccomp = guarantees(&KernelLayers { seccomp: layer(None), ..all.clone() }, asked);
@@ -314,7 +330,8 @@ mod tests {
         assert_eq!(gone(Layer::Landlock), without_landlock);
         assert_eq!(gone(Layer::Seccomp), without_seccomp);
         // The half that works is still told.
-        assert_eq!(without_seccomp.memory.by, ["resource-limits"]);
+        assert_eq!(without_seccomp.memory.by, ["resource-limits", "landlock"]);
+        assert_eq!(without_landlock.memory.by, ["resource-limits", "seccomp"]);
         assert!(!gone(Layer::ResourceLimits).memory.held);
 
         // An old version of Landlock, with the filters and without.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::child::{ChildEnd, Exit, Fault};
+use super::child::{ChildEnd, Fault};
 use super::classify::{Boundary, ClassifiedError, ErrorType, RawError, classify, cut, denied_write};
 use super::frame::{FrameError, bound};
 use super::output::harmless;
@@ -243,11 +243,7 @@ fn read<'a>(
             {
                 last.message = with_stderr(&last.message, end);
             }
-            Ok(Report::Run {
-                entity_set: run.entity_set,
-                errors,
-                provenance_by_name: run.provenance_by_name,
-            })
+            Ok(Report::Run { entity_set: run.entity_set, errors, provenance_by_name: run.provenance_by_name })
         }
         (_, "unusable") => {
             let UnusableFrame { module, name } = parse(frame)?;
@@ -275,9 +271,6 @@ fn read<'a>(
     }
 }
 
-/// The signal of a process that has used up `RLIMIT_CPU`.
-const SIGXCPU: i32 = 24;
-
 /// Why there is no result: for a person, and for a program where it is no denial.
 fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> (String, Option<SandboxCode>) {
     let (sentence, code) = match (fault, end.exit) {
@@ -293,13 +286,20 @@ fn broken(fault: &Fault, end: &ChildEnd, label: &str) -> (String, Option<Sandbox
             let sentence = format!("{label} used more memory than memoryLimitMb allows and was killed");
             (sentence, SandboxCode::MemoryLimit)
         }
-        (Fault::Frame(FrameError::Missing), Some(Exit::Signal(SIGXCPU))) => {
+        (Fault::ProcessorTime, _) => {
             let sentence = format!("{label} used up its processor time (cpuSeconds, SIGXCPU) before reporting");
             (sentence, SandboxCode::CpuLimit)
         }
         (Fault::Frame(FrameError::Missing), Some(exit)) if end.stderr_tail.contains("heap out of memory") => {
             let sentence = format!("{label} ran out of memory (memoryLimitMb) before reporting ({exit})");
             (sentence, SandboxCode::MemoryLimit)
+        }
+        (Fault::Frame(FrameError::Missing), Some(exit)) if !end.began => {
+            let sentence = format!(
+                "{label} ended before any of its files was evaluated ({exit}): this Node does not start here, or a layer \
+                 of the sandbox refuses what it needs. `npx sallyport doctor --node <program>` tells what holds it"
+            );
+            (sentence, SandboxCode::Exited)
         }
         (Fault::Frame(FrameError::Missing), Some(exit)) => {
             (format!("{label} exited before reporting ({exit})"), SandboxCode::Exited)
