@@ -29,11 +29,30 @@ function createBundleDirectory(prefix = BUNDLE_PREFIX) {
  */
 const bundleDirectories = new Set()
 
+/** How often the end of the process tries to remove a directory, and how long it waits in between, in milliseconds. */
+const MOST_ATTEMPTS = 20
+const BETWEEN_ATTEMPTS_MS = 10
+
+/**
+ * A copy into the directory that had begun goes on in a thread of Node while the process ends, for a moment.
+ * @param {string} directory
+ */
+function removeAtExit(directory) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return fs.rmSync(directory, { recursive: true, force: true })
+    } catch (error) {
+      if (attempt === MOST_ATTEMPTS) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BETWEEN_ATTEMPTS_MS)
+    }
+  }
+}
+
 function removeBundleDirectories() {
   endPrograms()
   for (const directory of bundleDirectories) {
     try {
-      fs.rmSync(directory, { recursive: true, force: true })
+      removeAtExit(directory)
     } catch (error) {
       // The process ends: the others are removed all the same, and a sweep finds this one.
       process.stderr.write(`sallyport: ${directory} could not be removed: ${/** @type {Error} */ (error).message}\n`)
